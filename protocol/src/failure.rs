@@ -1,0 +1,61 @@
+//! A tool's failure as it travels: data, not an error of toolexec.
+
+use crate::limits::MAX_FAILURE_TEXT;
+use bincode::{Decode, Encode};
+
+/// What a failure asks of the reader. When unsure a failure is semantic: it is not retried.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
+pub enum ErrorClass {
+    /// The same call may work later.
+    Transient,
+    /// The caller has to change the call.
+    Semantic,
+    /// An operator has to act.
+    Environment,
+}
+
+impl ErrorClass {
+    /// The name used in outcomes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Semantic => "semantic",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// What a tool said went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Failure {
+    /// What the failure asks of the reader.
+    pub class: ErrorClass,
+    /// What went wrong, for the model to read; at most [`MAX_FAILURE_TEXT`] bytes.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure whose text is cut at a character border if it is over [`MAX_FAILURE_TEXT`] bytes.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MAX_FAILURE_TEXT {
+            message.truncate(message.floor_char_boundary(MAX_FAILURE_TEXT));
+        }
+        Self { class, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        for extra in 0..4 {
+            let text = format!("{}{}", "x".repeat(extra), "🦀".repeat(MAX_FAILURE_TEXT / 4));
+            let failure = Failure::new(ErrorClass::Semantic, text);
+            assert!(failure.message.len() <= MAX_FAILURE_TEXT);
+            assert!(failure.message.len() > MAX_FAILURE_TEXT - 4);
+        }
+    }
+}

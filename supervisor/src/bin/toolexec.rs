@@ -1,0 +1,2 @@
+//! The `toolexec` command.
+fn main() {}

@@ -1,0 +1,13 @@
+//! One tool call: what is asked, what came of it, and how the outcome is told.
+
+mod id;
+mod model;
+mod outcome;
+mod output;
+mod receipt;
+
+pub use id::CallId;
+pub use model::{CallOptions, Command, Directory, Input, OutputMode, Policy, ToolCall, Work, WorkerPolicy};
+pub use outcome::{Code, Exit, Outcome, Status, Termination, Timing, Usage};
+pub use output::{Captured, Collector, OutputChunk, OutputStream};
+pub use receipt::{KillReason, Receipt};

@@ -1,0 +1,177 @@
+//! What a caller asks for.
+
+use super::CallId;
+use super::output::OutputChunk;
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolexec_protocol::strength::KillStrength;
+
+/// One call, to be given to [`crate::Executor::call`].
+#[derive(Debug)]
+pub struct ToolCall {
+    /// Its name in the outcome and in events.
+    pub id: CallId,
+    /// What is to be done.
+    pub work: Work,
+    /// How this call differs from what the tool declares.
+    pub options: CallOptions,
+}
+
+impl ToolCall {
+    /// A call of a declared tool; `arguments` is the text of a JSON object, where an empty text means `{}`.
+    pub fn new(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let work = Work::Tool { name: tool.into(), arguments: arguments.into() };
+        Self { id: CallId::fresh(), work, options: CallOptions::default() }
+    }
+
+    /// A call of a command that no catalogue declares.
+    pub fn command(command: Command, policy: Policy) -> Self {
+        Self { id: CallId::fresh(), work: Work::Command { command, policy }, options: CallOptions::default() }
+    }
+
+    /// Lets `token` withdraw the call: the tree is then killed, and the outcome says `cancelled`.
+    #[must_use]
+    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.options.cancel = Some(token);
+        self
+    }
+
+    /// Replaces the tool's own time limit. Zero is refused by the executor, as everywhere.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+}
+
+/// What a call does.
+#[derive(Debug)]
+pub enum Work {
+    /// Runs a tool of the executor's table.
+    Tool {
+        /// The tool's name as the model wrote it.
+        name: String,
+        /// The text of a JSON object; an empty text means `{}`.
+        arguments: String,
+    },
+    /// Runs a command as it stands.
+    Command {
+        /// The command.
+        command: Command,
+        /// Its limits; the executor's defaults do not apply.
+        policy: Policy,
+    },
+}
+
+/// What a caller may say about one call, beside what the tool's declaration says.
+#[derive(Debug, Default)]
+pub struct CallOptions {
+    /// Withdraws the call.
+    pub cancel: Option<CancellationToken>,
+    /// Replaces the tool's time limit.
+    pub timeout: Option<Duration>,
+    /// Where the output goes.
+    pub output: OutputMode,
+}
+
+/// Where a call's output goes.
+#[derive(Debug, Default)]
+pub enum OutputMode {
+    /// Into the outcome, head and tail up to the policy's bound.
+    #[default]
+    Collect,
+    /// To a reader, as it comes. A reader that does not read slows the tool down and never a kill; one that
+    /// is dropped ends the call as `cancelled`.
+    Stream(mpsc::Sender<OutputChunk>),
+}
+
+/// An external program and what it gets.
+#[derive(Debug)]
+pub struct Command {
+    /// A path, or a name to be looked up in the `PATH` of `environment`.
+    pub program: OsString,
+    /// One element an argument, byte for byte.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment, but that `HOME` and `TMPDIR` name the scratch directory where they are not here.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it starts.
+    pub directory: Directory,
+    /// What it reads.
+    pub stdin: Input,
+}
+
+/// Where a command starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Directory {
+    /// The call's own scratch directory.
+    Scratch,
+    /// This directory; a relative path is taken from the supervisor's own.
+    Path(PathBuf),
+}
+
+/// What a command reads from its standard input.
+#[derive(Debug)]
+pub enum Input {
+    /// Nothing.
+    Empty,
+    /// These bytes, at most [`toolexec_protocol::limits::MAX_BODY`].
+    Bytes(Vec<u8>),
+    /// An open file, pipe or terminal, which the tool then owns.
+    Descriptor(OwnedFd),
+}
+
+/// The limits of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// How long the tool's body may take; `None` is no limit, and costs nothing. Never zero.
+    pub timeout: Option<Duration>,
+    /// SIGTERM this long before the time limit; shorter than `timeout`. Never zero.
+    pub grace: Option<Duration>,
+    /// How long the call may wait for a worker; `None` is no limit. Never zero.
+    pub queue_timeout: Option<Duration>,
+    /// How many bytes of each of stdout and stderr are kept. At least [`Policy::SMALLEST_OUTPUT`]. Ignored for
+    /// [`OutputMode::Stream`] when `None`; `None` is [`Policy::DEFAULT_OUTPUT`] for [`OutputMode::Collect`].
+    pub output: Option<usize>,
+    /// The weakest kill that the call accepts.
+    pub kill: KillStrength,
+    /// A process of its own, or a served one.
+    pub worker: WorkerPolicy,
+}
+
+impl Policy {
+    /// What is kept of each output stream where nothing else is said: 1 MiB.
+    pub const DEFAULT_OUTPUT: usize = 1024 * 1024;
+
+    /// The smallest bound on output: one byte.
+    pub const SMALLEST_OUTPUT: usize = 1;
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            timeout: None,
+            grace: None,
+            queue_timeout: None,
+            output: None,
+            kill: KillStrength::ProcessGroup,
+            worker: WorkerPolicy::Fresh,
+        }
+    }
+}
+
+/// Whether calls share a worker process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkerPolicy {
+    /// One call, one process: nothing of one call can reach the next.
+    Fresh,
+    /// A worker serves this many calls of the same tool, or fewer: it is retired on any doubt.
+    Reuse {
+        /// The most calls of one worker.
+        max_calls: NonZeroU32,
+    },
+}

@@ -1,0 +1,151 @@
+//! What came of a call: one object for the library, the command line and logs.
+
+use super::{CallId, Captured, Receipt};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use toolexec_protocol::failure::ErrorClass;
+
+/// What came of one call. There is exactly one for every call, and its JSON form only ever gains keys.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// The version of this form: 1.
+    pub version: u32,
+    /// The call.
+    pub call_id: CallId,
+    /// The tool's name; for a command, the last part of its program's path.
+    pub tool: String,
+    /// How it went.
+    pub status: Status,
+    /// What exactly, where it did not go well.
+    pub code: Option<Code>,
+    /// What the failure asks of the reader.
+    #[serde(serialize_with = "class")]
+    pub class: Option<ErrorClass>,
+    /// How its processes ended; `None` when nothing was started, or when a death could not be confirmed.
+    pub termination: Option<Termination>,
+    /// Whether the call was handed to a worker.
+    pub started: bool,
+    /// Whether the tool may have changed something outside of itself.
+    pub side_effects_possible: bool,
+    /// What the model should read about a failure; `None` when it went well.
+    pub message: Option<String>,
+    /// The JSON value that a tool returned; commands return none.
+    pub result: Option<Box<RawValue>>,
+    /// How the command's own process ended, where one did.
+    pub exit: Option<Exit>,
+    /// How often the call was tried.
+    pub attempts: u32,
+    /// What it wrote to its standard output.
+    pub stdout: Captured,
+    /// What it wrote to its standard error.
+    pub stderr: Captured,
+    /// Where the time went.
+    pub timing: Timing,
+    /// What its processes used, as far as the kernel told.
+    pub usage: Option<Usage>,
+    /// The proof of their end; `None` when nothing was started.
+    pub receipt: Option<Receipt>,
+}
+
+/// How a call went.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The tool returned.
+    Ok,
+    /// The tool said that it failed, or a command exited with another status than 0.
+    Error,
+    /// The time limit came first.
+    TimedOut,
+    /// The caller withdrew.
+    Cancelled,
+    /// A signal that nobody here sent ended it.
+    Crashed,
+    /// It never started, and the call or the load is why.
+    Rejected,
+    /// toolexec or the host could not do its part.
+    Failed,
+    /// SIGKILL was sent, and the death was not confirmed within the bound.
+    Unkillable,
+}
+
+/// What exactly a call ended with. The names are stable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// The tool said that it failed, or a command exited with another status than 0.
+    ToolError,
+    /// The time limit came first.
+    ToolTimeout,
+    /// The caller withdrew.
+    Cancelled,
+    /// A signal that nobody here sent ended the tool.
+    ToolCrashed,
+    /// The arguments do not fit the tool's declaration.
+    InvalidArguments,
+    /// There is no such tool.
+    UnknownTool,
+    /// Too many calls wait for a worker.
+    QueueFull,
+    /// No worker came free in time.
+    QueueTimeout,
+    /// The worker was killed from outside, its zygote was lost, or it broke the protocol.
+    WorkerLost,
+    /// The host could not start the tool.
+    SpawnFailed,
+    /// This machine has no kill as sure as the tool demands.
+    ContainmentUnavailable,
+    /// The executor was closed.
+    Closed,
+    /// The death was not confirmed within the bound.
+    Unkillable,
+}
+
+/// How a call's processes ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// By themselves.
+    Returned,
+    /// By SIGKILL, and their death was confirmed.
+    Killed,
+}
+
+/// How a command's own process ended: exactly one of the two is there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Exit {
+    /// The status it exited with.
+    pub code: Option<i32>,
+    /// The name of the signal that ended it, such as `SIGSEGV`.
+    pub signal: Option<String>,
+}
+
+/// Where a call's time went, in microseconds of `CLOCK_BOOTTIME`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Timing {
+    /// Waiting for a worker.
+    pub queue_us: u64,
+    /// Handing the call to the worker.
+    pub start_us: u64,
+    /// From there to the reply or to the end of the time limit.
+    pub run_us: u64,
+    /// From the reason of the kill to the confirmed death; 0 where nothing was killed.
+    pub kill_us: u64,
+    /// Collecting what was left in the output pipes.
+    pub drain_us: u64,
+    /// The whole call.
+    pub total_us: u64,
+}
+
+/// What a call's processes used, as the kernel counts it; see getrusage(2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Usage {
+    /// User and system time in microseconds.
+    pub cpu_us: u64,
+    /// The largest resident set of one process in bytes.
+    pub max_rss_bytes: u64,
+}
+
+fn class<S: Serializer>(class: &Option<ErrorClass>, serializer: S) -> Result<S::Ok, S::Error> {
+    class.map(ErrorClass::as_str).serialize(serializer)
+}

@@ -1,0 +1,1 @@
+//! Running one call to its one outcome.

@@ -1,0 +1,5 @@
+//! The processes that the supervisor starts: zygotes, and through them workers.
+
+mod program;
+
+pub use program::WorkerProgram;

@@ -1,0 +1,1 @@
+//! Removing a scratch directory, whatever a tool left in it.
