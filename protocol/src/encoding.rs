@@ -6,6 +6,7 @@
 
 use crate::limits::MAX_FRAME;
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
+use bincode::enc::write::{SizeWriter, Writer};
 use bincode::{Decode, Encode};
 
 /// Why bytes are not a message.
@@ -19,6 +20,12 @@ pub enum DecodeError {
     TrailingBytes {
         /// How many.
         extra: usize,
+    },
+    /// There are more bytes than a frame may have; they were not looked at.
+    #[error("{length} bytes are more than the {MAX_FRAME} that a message may have")]
+    TooLarge {
+        /// How many there are.
+        length: usize,
     },
 }
 
@@ -36,41 +43,87 @@ pub enum EncodeError {
     Serializer(#[source] bincode::error::EncodeError),
 }
 
-fn configuration() -> Configuration<LittleEndian, Fixint, Limit<MAX_FRAME>> {
-    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_FRAME>()
-}
-
 /// Appends a message to `buffer`.
 ///
 /// # Errors
-/// [`EncodeError::TooLarge`] when it is over [`MAX_FRAME`]; `buffer` is then as it was before.
+/// [`EncodeError::TooLarge`] when it is over [`MAX_FRAME`]; `buffer` is then as it was before, and never
+/// held more than [`MAX_FRAME`] bytes of the message.
 pub fn encode_into(message: &impl Encode, buffer: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let start = buffer.len();
-    let written = bincode::encode_into_std_write(message, buffer, configuration());
-    let length = buffer.len() - start;
-    match written {
-        Ok(_) if length <= MAX_FRAME => Ok(()),
-        Ok(_) => {
-            buffer.truncate(start);
-            Err(EncodeError::TooLarge { length })
-        }
-        Err(error) => {
-            buffer.truncate(start);
-            Err(EncodeError::Serializer(error))
-        }
+    let (start, capacity) = (buffer.len(), buffer.capacity());
+    let writer = Bounded { end: start.saturating_add(MAX_FRAME), buffer };
+    let Err(error) = bincode::encode_into_writer(message, writer, configuration::<MAX_FRAME>()) else {
+        return Ok(());
+    };
+    buffer.truncate(start);
+    buffer.shrink_to(capacity);
+    match length(message) {
+        Ok(length) if length > MAX_FRAME => Err(EncodeError::TooLarge { length }),
+        Ok(_) | Err(_) => Err(EncodeError::Serializer(error)),
     }
 }
 
 /// Reads a message that fills `bytes` to the last one.
 ///
-/// Allocates at most [`MAX_FRAME`] bytes whatever the input says.
+/// What it allocates is bounded by the number of `bytes`, not by what they say: a length inside them that
+/// they cannot hold is refused before memory is taken for it.
 ///
 /// # Errors
-/// [`DecodeError`] when the bytes are not one, or more than one.
+/// [`DecodeError`] when the bytes are not one message, or more than one.
 pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
-    let (message, used) = bincode::decode_from_slice(bytes, configuration()).map_err(DecodeError::Malformed)?;
+    // The serializer takes its limit as a constant, so that the nearest of a few must do.
+    match bytes.len() {
+        length if length <= SMALL => decode_within::<T, { SMALL * EXPANSION }>(bytes),
+        length if length <= MEDIUM => decode_within::<T, { MEDIUM * EXPANSION }>(bytes),
+        length if length <= MAX_FRAME => decode_within::<T, { MAX_FRAME * EXPANSION }>(bytes),
+        length => Err(DecodeError::TooLarge { length }),
+    }
+}
+
+/// The serializer counts a list against its limit by the size that its elements have in memory, before it
+/// allocates them. No list of this protocol is larger in memory than this many times its encoding: an empty
+/// `Vec` has 8 bytes there and 24 here. With a smaller factor a list of short arguments could be sent and not
+/// be read; `tests/properties.rs` tries.
+const EXPANSION: usize = 3;
+
+/// Most messages are shorter than this.
+const SMALL: usize = 4 * 1024;
+
+/// Half way from [`SMALL`] to [`MAX_FRAME`] by ratio.
+const MEDIUM: usize = 256 * 1024;
+
+fn decode_within<T: Decode<()>, const LIMIT: usize>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let (message, used) =
+        bincode::decode_from_slice(bytes, configuration::<LIMIT>()).map_err(DecodeError::Malformed)?;
     match bytes.len() - used {
         0 => Ok(message),
         extra => Err(DecodeError::TrailingBytes { extra }),
+    }
+}
+
+fn configuration<const LIMIT: usize>() -> Configuration<LittleEndian, Fixint, Limit<LIMIT>> {
+    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<LIMIT>()
+}
+
+/// How many bytes a message has, without writing them anywhere.
+fn length(message: &impl Encode) -> Result<usize, bincode::error::EncodeError> {
+    let mut size = SizeWriter::default();
+    bincode::encode_into_writer(message, &mut size, configuration::<MAX_FRAME>())?;
+    Ok(size.bytes_written)
+}
+
+/// Appends to a buffer up to a length. The serializer's own limit does not bind what it writes.
+struct Bounded<'a> {
+    buffer: &'a mut Vec<u8>,
+    /// The length that the buffer may not pass.
+    end: usize,
+}
+
+impl Writer for Bounded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), bincode::error::EncodeError> {
+        if bytes.len() > self.end - self.buffer.len() {
+            return Err(bincode::error::EncodeError::UnexpectedEnd);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
     }
 }

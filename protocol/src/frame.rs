@@ -49,7 +49,8 @@ pub fn write(message: &impl Encode, buffer: &mut Vec<u8>) -> Result<(), EncodeEr
 
 /// Collects bytes as they come and gives back whole messages.
 ///
-/// Bytes that were given but not yet asked for stay inside; [`FrameReader::buffered`] counts them.
+/// Bytes that were given but not yet asked for stay inside; [`FrameReader::buffered`] counts them. Whoever
+/// asks until there is no message before giving more keeps them to one frame and one gift.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     buffer: Vec<u8>,
@@ -81,6 +82,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// [`FrameError`] when the peer announced too much, or the frame does not hold a `T`.
+    #[expect(clippy::should_implement_trait, reason = "the type of the message is the caller's choice, each time")]
     pub fn next<T: Decode<()>>(&mut self) -> Result<Option<T>, FrameError> {
         let waiting = &self.buffer[self.start..];
         let Some((header, rest)) = waiting.split_first_chunk::<HEADER>() else {
@@ -92,29 +94,44 @@ impl FrameReader {
         };
         let message = encoding::decode(payload)?;
         self.start += HEADER + length;
-        if self.start == self.buffer.len() {
-            self.buffer.clear();
-            self.start = 0;
-            self.buffer.shrink_to(KEPT_CAPACITY);
-        } else if self.start >= KEPT_CAPACITY {
-            self.buffer.drain(..self.start);
-            self.start = 0;
-        }
+        self.give_back();
         Ok(Some(message))
     }
 
-    /// What the end of the connection means now: fine between frames, an error inside one.
+    /// What the end of the connection means now: fine between frames, an error inside one. Whole frames that
+    /// were not asked for yet are fine, and can still be asked for.
     ///
     /// # Errors
-    /// [`FrameError::Truncated`] inside a frame.
+    /// [`FrameError::Truncated`] inside a frame, [`FrameError::TooLarge`] inside one that could not have come.
     pub fn end(&self) -> Result<(), FrameError> {
-        let waiting = &self.buffer[self.start..];
-        let missing = match waiting.split_first_chunk::<HEADER>() {
-            None if waiting.is_empty() => return Ok(()),
-            None => HEADER - waiting.len(),
-            Some((header, rest)) => checked_length(*header)?.saturating_sub(rest.len()),
-        };
-        Err(FrameError::Truncated { missing })
+        let mut waiting = &self.buffer[self.start..];
+        loop {
+            let Some((header, rest)) = waiting.split_first_chunk::<HEADER>() else {
+                return match waiting.len() {
+                    0 => Ok(()),
+                    some => Err(FrameError::Truncated { missing: HEADER - some }),
+                };
+            };
+            let length = checked_length(*header)?;
+            match rest.get(length..) {
+                Some(behind) => waiting = behind,
+                None => return Err(FrameError::Truncated { missing: length - rest.len() }),
+            }
+        }
+    }
+
+    /// Forgets what was handed out. It moves no more bytes than it forgets, so that many small frames which
+    /// came at once cost no more than their length, and gives a large frame's memory back.
+    fn give_back(&mut self) {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+        } else if self.start >= KEPT_CAPACITY && self.start >= self.buffered() {
+            self.buffer.drain(..self.start);
+        } else {
+            return;
+        }
+        self.start = 0;
+        self.buffer.shrink_to(KEPT_CAPACITY);
     }
 }
 
@@ -130,5 +147,82 @@ pub fn checked_length(header: [u8; HEADER]) -> Result<usize, FrameError> {
     match usize::try_from(length) {
         Ok(length) if length <= MAX_FRAME => Ok(length),
         Ok(_) | Err(_) => Err(FrameError::TooLarge { length: length.into() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(message: &Vec<u8>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(message, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn next(reader: &mut FrameReader) -> Option<Vec<u8>> {
+        reader.next::<Vec<u8>>().unwrap()
+    }
+
+    #[test]
+    fn a_large_frame_leaves_no_memory_behind_even_when_the_next_has_begun() {
+        let large = vec![7; MAX_FRAME - 8];
+        for begun in [0, 1, HEADER, 100] {
+            let mut reader = FrameReader::new();
+            let following = framed(&vec![9; 200]);
+            reader.push(&framed(&large));
+            reader.push(&following[..begun]);
+            assert_eq!(next(&mut reader).as_ref(), Some(&large));
+            assert!(reader.buffer.capacity() <= KEPT_CAPACITY, "kept {} bytes", reader.buffer.capacity());
+            assert_eq!(reader.buffered(), begun);
+            reader.push(&following[begun..]);
+            assert_eq!(next(&mut reader), Some(vec![9; 200]));
+            assert_eq!(reader.buffered(), 0);
+        }
+    }
+
+    #[test]
+    fn frames_that_never_end_on_a_push_do_not_pile_up() {
+        let frame = framed(&vec![5; 1000]);
+        let endless: Vec<u8> = frame.iter().copied().cycle().take(frame.len() * 1000).collect();
+        let mut reader = FrameReader::new();
+        let mut seen = 0;
+        for part in endless.chunks(frame.len() + 1) {
+            reader.push(part);
+            while next(&mut reader).is_some() {
+                seen += 1;
+            }
+            assert!(reader.buffer.capacity() <= 4 * KEPT_CAPACITY);
+        }
+        assert_eq!((seen, reader.buffered()), (1000, 0));
+    }
+
+    #[test]
+    fn an_announcement_takes_no_memory() {
+        let mut reader = FrameReader::new();
+        reader.push(&(MAX_FRAME as u32).to_le_bytes());
+        assert_eq!(next(&mut reader), None);
+        assert!(reader.buffer.capacity() <= 64);
+    }
+
+    #[test]
+    fn the_end_is_fine_only_between_frames() {
+        let frame = framed(&vec![1, 2, 3]);
+        let two = frame.repeat(2);
+        for cut in 0..=two.len() {
+            let mut reader = FrameReader::new();
+            reader.push(&two[..cut]);
+            let inside = cut % frame.len();
+            let missing = match inside {
+                0 => None,
+                _ if inside < HEADER => Some(HEADER - inside),
+                _ => Some(frame.len() - inside),
+            };
+            match (reader.end(), missing) {
+                (Ok(()), None) => {}
+                (Err(FrameError::Truncated { missing: told }), Some(missing)) => assert_eq!(told, missing),
+                (told, missing) => panic!("after {cut} bytes: {told:?}, missing {missing:?}"),
+            }
+        }
     }
 }

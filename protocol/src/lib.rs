@@ -14,3 +14,10 @@ pub mod id;
 pub mod limits;
 pub mod message;
 pub mod strength;
+
+/// Values that [`encoding`] can write.
+pub use bincode::Encode;
+
+/// Values that [`encoding`] can read, without any context.
+pub trait Decode: bincode::Decode<()> {}
+impl<T: bincode::Decode<()>> Decode for T {}

@@ -1,14 +1,41 @@
 //! The executor: wires the parts, and gives every call exactly one outcome.
 
-use crate::call::{Outcome, ToolCall};
-use crate::catalogue::ToolTable;
+use crate::call::{CallOptions, Code, Outcome, Policy, ToolCall, Work};
+use crate::catalogue::{Prepared, ToolTable};
+use crate::deadline::{WatchdogError, WatchdogThread};
+use crate::invoke::{self, Plan, task_of};
+use crate::pool::{Pool, PoolOptions, Refusal, Want};
+use crate::process::{ScratchError, ScratchRoot, ZygoteError};
 use crate::{KillStrength, PoolSettings, Scheduling, WorkerProgram};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolexec_protocol::message::Task;
+
+/// How long a death may take where nothing else is said: 5 s. A process that SIGKILL does not end within that is in an
+/// uninterruptible sleep, and how long that lasts nobody can tell.
+const DEFAULT_KILL_BOUND: Duration = Duration::from_secs(5);
+
+/// How much longer than a death a close may take: 5 s for the zygote to end and clean up.
+const CLOSE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Runs tool calls. Cheap to share behind an `Arc`; dropping it kills whatever still runs.
-pub struct Executor {}
+#[derive(Debug)]
+pub struct Executor {
+    tools: ToolTable,
+    /// Cancelled by [`Executor::close`]: the calls that run then end as `CLOSED`.
+    closing: CancellationToken,
+    kill_bound: Duration,
+    // In the order in which they are dropped: the pool ends its zygote, then the watchdog's thread ends.
+    pool: Pool,
+    watchdog: WatchdogThread,
+}
 
 /// How an executor is to be made.
+#[derive(Debug)]
 pub struct ExecutorBuilder {
     program: WorkerProgram,
     tools: ToolTable,
@@ -17,9 +44,25 @@ pub struct ExecutorBuilder {
     kill_bound: Duration,
 }
 
-/// Why an executor could not be started.
+/// Why an executor could not be started, or has no worker.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {}
+pub enum StartError {
+    /// There is no watchdog.
+    #[error(transparent)]
+    Watchdog(#[from] WatchdogError),
+    /// There is no place for scratch directories.
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+    /// There is no zygote.
+    #[error(transparent)]
+    Zygote(#[from] ZygoteError),
+    /// The zygote could not make a worker.
+    #[error("no worker could be made: {0}")]
+    Worker(Arc<str>),
+    /// The executor was closed.
+    #[error("the executor is closed")]
+    Closed,
+}
 
 /// What closing an executor found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,34 +74,172 @@ pub struct CloseReport {
 impl ExecutorBuilder {
     /// The declared tools that calls may name.
     #[must_use]
-    pub fn tools(mut self, tools: ToolTable) -> Self { self.tools = tools; self }
+    pub fn tools(mut self, tools: ToolTable) -> Self {
+        self.tools = tools;
+        self
+    }
+
     /// How many workers run and wait.
     #[must_use]
-    pub fn pool(mut self, pool: PoolSettings) -> Self { self.pool = pool; self }
+    pub fn pool(mut self, pool: PoolSettings) -> Self {
+        self.pool = pool;
+        self
+    }
+
     /// The program that becomes the zygote; [`WorkerProgram::this_program`] unless told.
     #[must_use]
-    pub fn program(mut self, program: WorkerProgram) -> Self { self.program = program; self }
+    pub fn program(mut self, program: WorkerProgram) -> Self {
+        self.program = program;
+        self
+    }
+
     /// The kill mechanism to use instead of the strongest that works here.
     #[must_use]
-    pub fn strength(mut self, strength: KillStrength) -> Self { self.strength = Some(strength); self }
+    pub fn strength(mut self, strength: KillStrength) -> Self {
+        self.strength = Some(strength);
+        self
+    }
+
     /// How long a death may take before the call is answered as `unkillable`. Default 5 s.
     #[must_use]
-    pub fn kill_bound(mut self, bound: Duration) -> Self { self.kill_bound = bound; self }
-    /// Starts the watchdog, the zygote and the spares.
-    pub async fn start(self) -> Result<Executor, StartError> { todo!() }
+    pub fn kill_bound(mut self, bound: Duration) -> Self {
+        self.kill_bound = bound;
+        self
+    }
+
+    /// Starts the watchdog, the zygote and the spares, in the async runtime of the caller, which needs its I/O and time
+    /// drivers.
+    ///
+    /// # Errors
+    /// [`StartError`] says what this machine or the worker program lacks; nothing is left running then.
+    pub async fn start(self) -> Result<Executor, StartError> {
+        let Self { program, tools, pool, strength, kill_bound } = self;
+        let watchdog = WatchdogThread::start(kill_bound)?;
+        let scratch = ScratchRoot::make()?;
+        remove_stale(&scratch);
+        let options = PoolOptions { settings: pool, program, strength, watchdog: watchdog.handle(), scratch };
+        let pool = Pool::start(options).await?;
+        Ok(Executor { tools, closing: CancellationToken::new(), kill_bound, pool, watchdog })
+    }
+}
+
+/// Removes what dead supervisors left, on a thread of its own since that may be much. Whatever this one does not get to
+/// is left to the next start.
+fn remove_stale(scratch: &ScratchRoot) {
+    if let Some(parent) = scratch.parent().map(Path::to_owned)
+        && ScratchRoot::has_neighbours(&parent)
+    {
+        let name = "toolexec-stale".to_owned();
+        let _left_to_the_next_start =
+            thread::Builder::new().name(name).spawn(move || ScratchRoot::remove_stale(&parent));
+    }
 }
 
 impl Executor {
     /// A builder with the defaults.
-    pub fn builder() -> ExecutorBuilder { todo!() }
-    /// Runs one call.
-    pub async fn call(&self, call: ToolCall) -> Outcome { todo!() }
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder {
+            program: WorkerProgram::this_program(),
+            tools: ToolTable::default(),
+            pool: PoolSettings::default(),
+            strength: None,
+            kill_bound: DEFAULT_KILL_BOUND,
+        }
+    }
+
+    /// Runs one call to its one outcome. Dropping the future in the middle kills the call's whole tree.
+    pub async fn call(&self, call: ToolCall) -> Outcome {
+        let ToolCall { id, work, options } = call;
+        let CallOptions { cancel, timeout, output } = options;
+        let (tool, prepared, mut policy): (Arc<str>, _, _) = match work {
+            Work::Command { command, policy } => (last_part(&command.program).into(), Prepared::Command(command), policy),
+            Work::Tool { name, arguments } => {
+                let Some(spec) = self.tools.get(&name) else {
+                    return Outcome::rejected(id, &name, Code::UnknownTool, self.tools.unknown(&name));
+                };
+                match spec.prepare(&arguments) {
+                    Ok(prepared) => (name.into(), prepared, spec.policy.clone()),
+                    Err(error) => return Outcome::rejected(id, &name, Code::InvalidArguments, error.to_string()),
+                }
+            }
+        };
+        policy.timeout = timeout.or(policy.timeout);
+        if let Err(error) = check(&policy) {
+            return Outcome::rejected(id, &tool, Code::InvalidArguments, error.into());
+        }
+        let (task, stdin) = match prepared {
+            Prepared::Tool { arguments } => {
+                (Task::Tool { name: tool.to_string(), arguments: arguments.into_bytes() }, None)
+            }
+            Prepared::Command(command) => match task_of(command) {
+                Ok(task) => task,
+                Err(error) => return Outcome::rejected(id, &tool, Code::InvalidArguments, error.to_string()),
+            },
+        };
+        let plan = Plan { id, tool, task, stdin, policy, output, cancel };
+        invoke::run(&self.pool, plan, &self.closing).await
+    }
+
     /// How surely this executor kills: the mechanism that its workers really got.
-    pub async fn kill_strength(&self) -> Result<KillStrength, StartError> { todo!() }
+    ///
+    /// # Errors
+    /// [`StartError`] when no worker can be made.
+    pub async fn kill_strength(&self) -> Result<KillStrength, StartError> {
+        match self.pool.lease(Want::Fresh, None, Some(&self.closing)).await {
+            Ok(mut lease) => {
+                let strength = lease.worker().map(|worker| worker.process.strength);
+                lease.finish();
+                strength.ok_or(StartError::Closed)
+            }
+            Err(Refusal::Spawn(why)) => Err(StartError::Worker(why)),
+            Err(Refusal::QueueFull) => Err(StartError::Worker("too many calls wait for a worker".into())),
+            Err(Refusal::QueueTimeout(_) | Refusal::Withdrawn | Refusal::Closed) => Err(StartError::Closed),
+        }
+    }
+
     /// The watchdog thread's scheduling class.
-    pub fn watchdog_scheduling(&self) -> Scheduling { todo!() }
+    pub fn watchdog_scheduling(&self) -> Scheduling {
+        self.watchdog.scheduling()
+    }
+
     /// The declared tools.
-    pub fn tools(&self) -> &ToolTable { todo!() }
-    /// Refuses new calls, kills what runs, and waits until all of it is gone.
-    pub async fn close(&self) -> CloseReport { todo!() }
+    pub fn tools(&self) -> &ToolTable {
+        &self.tools
+    }
+
+    /// Refuses new calls, kills what runs, and waits until all of it is gone, the zygote and its directories too. The
+    /// calls that are cut off so end as `CLOSED`.
+    pub async fn close(&self) -> CloseReport {
+        self.closing.cancel();
+        let bound = self.kill_bound.saturating_add(CLOSE_MARGIN);
+        CloseReport { unconfirmed: self.pool.close(bound).await }
+    }
 }
+
+/// The name of a command in its outcome: the last part of its program's path.
+fn last_part(program: &OsStr) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+/// What a policy must not say: a limit of zero has no meaning that two users would agree on (case O21).
+fn check(policy: &Policy) -> Result<(), &'static str> {
+    let zero = |duration: Option<Duration>| duration.is_some_and(|duration| duration.is_zero());
+    if zero(policy.timeout) {
+        return Err("a timeout of zero is refused; leave it out for no limit");
+    }
+    if zero(policy.grace) {
+        return Err("a grace of zero is refused; leave it out for none");
+    }
+    if zero(policy.queue_timeout) {
+        return Err("a queue timeout of zero is refused; leave it out for no limit");
+    }
+    if policy.output.is_some_and(|output| output < Policy::SMALLEST_OUTPUT) {
+        return Err("an output bound of zero is refused");
+    }
+    match (policy.grace, policy.timeout) {
+        (Some(_), None) => Err("a grace period needs a timeout to lie in"),
+        (Some(grace), Some(timeout)) if grace >= timeout => Err("the grace period has to be shorter than the timeout"),
+        (Some(_), Some(_)) | (None, _) => Ok(()),
+    }
+}
+

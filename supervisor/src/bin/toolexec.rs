@@ -1,2 +1,7 @@
 //! The `toolexec` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    toolexec::cli::main(&toolexec::worker::Toolbox::default())
+}

@@ -1,12 +1,11 @@
 //! The name of one call.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
 /// Names one call in outcomes, events and logs. A caller brings its own or takes a fresh one.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct CallId(Arc<str>);
 
 impl CallId {
@@ -32,6 +31,12 @@ impl CallId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 

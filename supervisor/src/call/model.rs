@@ -134,8 +134,8 @@ pub struct Policy {
     pub grace: Option<Duration>,
     /// How long the call may wait for a worker; `None` is no limit. Never zero.
     pub queue_timeout: Option<Duration>,
-    /// How many bytes of each of stdout and stderr are kept. At least [`Policy::SMALLEST_OUTPUT`]. Ignored for
-    /// [`OutputMode::Stream`] when `None`; `None` is [`Policy::DEFAULT_OUTPUT`] for [`OutputMode::Collect`].
+    /// How many bytes of each of stdout and stderr are kept, at least [`Policy::SMALLEST_OUTPUT`]; `None` is
+    /// [`Policy::DEFAULT_OUTPUT`]. It bounds what is collected; a reader of [`OutputMode::Stream`] bounds for itself.
     pub output: Option<usize>,
     /// The weakest kill that the call accepts.
     pub kill: KillStrength,

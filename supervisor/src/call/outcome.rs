@@ -1,9 +1,10 @@
 //! What came of a call: one object for the library, the command line and logs.
 
-use super::{CallId, Captured, Receipt};
+use super::{CallId, Captured, Receipt, signal_name};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use toolexec_protocol::failure::ErrorClass;
+use toolexec_protocol::message;
 
 /// What came of one call. There is exactly one for every call, and its JSON form only ever gains keys.
 #[derive(Debug, Serialize)]
@@ -45,6 +46,42 @@ pub struct Outcome {
     pub usage: Option<Usage>,
     /// The proof of their end; `None` when nothing was started.
     pub receipt: Option<Receipt>,
+}
+
+impl Outcome {
+    /// The version of the JSON form.
+    pub const VERSION: u32 = 1;
+
+    /// What there is before anything is known: a call that was not started and failed for no reason yet.
+    pub(crate) fn not_started(call_id: CallId, tool: &str) -> Self {
+        Self {
+            version: Self::VERSION,
+            call_id,
+            tool: tool.to_owned(),
+            status: Status::Failed,
+            code: None,
+            class: None,
+            termination: None,
+            started: false,
+            side_effects_possible: false,
+            message: None,
+            result: None,
+            exit: None,
+            attempts: 0,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            timing: Timing::default(),
+            usage: None,
+            receipt: None,
+        }
+    }
+
+    /// A call that was refused before anything was started.
+    pub(crate) fn rejected(call_id: CallId, tool: &str, code: Code, message: String) -> Self {
+        let outcome = Self::not_started(call_id, tool);
+        let class = Some(ErrorClass::Semantic);
+        Self { status: Status::Rejected, code: Some(code), class, message: Some(message), ..outcome }
+    }
 }
 
 /// How a call went.
@@ -144,6 +181,21 @@ pub struct Usage {
     pub cpu_us: u64,
     /// The largest resident set of one process in bytes.
     pub max_rss_bytes: u64,
+}
+
+impl From<message::Exit> for Exit {
+    fn from(exit: message::Exit) -> Self {
+        match exit {
+            message::Exit::Code(code) => Self { code: Some(code), signal: None },
+            message::Exit::Signal(signal) => Self { code: None, signal: Some(signal_name(signal)) },
+        }
+    }
+}
+
+impl From<message::Usage> for Usage {
+    fn from(usage: message::Usage) -> Self {
+        Self { cpu_us: usage.cpu_us, max_rss_bytes: usage.max_rss_bytes }
+    }
 }
 
 fn class<S: Serializer>(class: &Option<ErrorClass>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,7 +1,24 @@
 //! The catalogue: which tools there are, what they declare, and whether a call's arguments fit.
 
+mod arguments;
+mod command;
+pub mod duration;
+pub mod environment;
+mod excerpt;
+mod json;
+pub mod kill;
+mod load;
+mod nearest;
+mod schema;
+pub mod size;
 mod spec;
 mod table;
+mod template;
 
+pub use arguments::ArgumentError;
+pub use command::{CommandTemplate, StdinTemplate};
+pub use load::{Catalogue, CatalogueError, Defaults, DuplicateTool, Problem};
+pub use schema::{InputSchema, SchemaError};
 pub use spec::{Body, Prepared, ToolSpec};
 pub use table::{DuplicateTools, ToolTable};
+pub use template::{Template, TemplateError};

@@ -1,14 +1,149 @@
 //! The table of declared tools, made once and never changed.
 
 use super::ToolSpec;
+use super::excerpt::excerpt;
+use super::nearest::nearest;
+use std::collections::HashMap;
 
-/// The declared tools by name.
+/// The most names that the answer to an unknown name lists.
+const MAX_LISTED: usize = 50;
+
+/// The most bytes that the answer to an unknown name repeats of it.
+const NAME_EXCERPT: usize = 64;
+
+/// The declared tools by name, in the order of their declaration.
 #[derive(Debug, Default)]
 pub struct ToolTable {
     tools: Vec<ToolSpec>,
+    index: HashMap<String, usize>,
 }
 
 /// Names that were declared more than once.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("declared more than once: {}", .0.join(", "))]
 pub struct DuplicateTools(pub Vec<String>);
+
+impl ToolTable {
+    /// A table of these tools.
+    ///
+    /// # Errors
+    /// [`DuplicateTools`] lists every name that more than one tool has. None of them is picked.
+    pub fn new(tools: Vec<ToolSpec>) -> Result<Self, DuplicateTools> {
+        let mut index = HashMap::with_capacity(tools.len());
+        let mut duplicates: Vec<String> = Vec::new();
+        for (position, tool) in tools.iter().enumerate() {
+            let name = tool.name.as_str();
+            let is_new = index.insert(name.to_owned(), position).is_none();
+            if !is_new && !duplicates.iter().any(|known| known == name) {
+                duplicates.push(name.to_owned());
+            }
+        }
+        if duplicates.is_empty() { Ok(Self { tools, index }) } else { Err(DuplicateTools(duplicates)) }
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        self.index.get(name).and_then(|position| self.tools.get(*position))
+    }
+
+    /// The tools in the order of their declaration.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ToolSpec> {
+        self.tools.iter()
+    }
+
+    /// Their names in the order of their declaration.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The answer to a call of a name that no tool has: what the model may have meant, and what there is.
+    pub fn unknown(&self, name: &str) -> String {
+        let unknown = excerpt(name, NAME_EXCERPT);
+        if self.is_empty() {
+            return format!("there is no tool {unknown:?}; no tools are declared");
+        }
+        let mut names: Vec<&str> = self.names().take(MAX_LISTED).collect();
+        let more = match self.len() - names.len() {
+            0 => String::new(),
+            more => format!("{more} more"),
+        };
+        names.extend((!more.is_empty()).then_some(more.as_str()));
+        let names = names.join(", ");
+        match nearest(name, self.names()) {
+            Some(meant) => format!("there is no tool {unknown:?}; did you mean {meant:?}? The tools are {names}"),
+            None => format!("there is no tool {unknown:?}; the tools are {names}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Policy;
+    use crate::catalogue::Body;
+    use toolexec_protocol::id::ToolName;
+
+    fn table(names: &[&str]) -> Result<ToolTable, DuplicateTools> {
+        let tool = |name: &&str| ToolSpec {
+            name: ToolName::new(*name).unwrap(),
+            description: String::new(),
+            body: Body::Compiled,
+            policy: Policy::default(),
+            input: None,
+        };
+        ToolTable::new(names.iter().map(tool).collect())
+    }
+
+    #[test]
+    fn tools_are_found_by_name_and_kept_in_order() {
+        let tools = table(&["zoo", "apple", "Apple"]).unwrap();
+        assert_eq!(tools.names().collect::<Vec<_>>(), ["zoo", "apple", "Apple"]);
+        assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["zoo", "apple", "Apple"]);
+        assert_eq!(tools.get("apple").map(|tool| tool.name.as_str()), Some("apple"));
+        assert!(tools.get("APPLE").is_none());
+        assert_eq!((tools.len(), tools.is_empty()), (3, false));
+        let none = ToolTable::default();
+        assert_eq!((none.len(), none.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn all_duplicates_are_listed_and_none_is_picked() {
+        let error = table(&["b", "a", "b", "c", "a", "b"]).unwrap_err();
+        assert_eq!(error, DuplicateTools(vec!["b".into(), "a".into()]));
+        assert_eq!(error.to_string(), "declared more than once: b, a");
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_what_there_is() {
+        let tools = table(&["find_in_text", "word_count"]).unwrap();
+        let check = |name: &str, expected: &str| assert_eq!(tools.unknown(name), expected);
+        check(
+            "find_in_txt",
+            r#"there is no tool "find_in_txt"; did you mean "find_in_text"? The tools are find_in_text, word_count"#,
+        );
+        check("launch", r#"there is no tool "launch"; the tools are find_in_text, word_count"#);
+        check("", r#"there is no tool ""; the tools are find_in_text, word_count"#);
+        check("a\n\"b", r#"there is no tool "a\n\"b"; the tools are find_in_text, word_count"#);
+        let long = "é".repeat(100_000);
+        check(&long, &format!(r#"there is no tool "{}…"; the tools are find_in_text, word_count"#, "é".repeat(32)));
+        assert_eq!(ToolTable::default().unknown("x"), r#"there is no tool "x"; no tools are declared"#);
+    }
+
+    #[test]
+    fn the_list_of_names_is_bounded() {
+        let names: Vec<String> = (0..53).map(|number| format!("tool{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let answer = table(&names).unwrap().unknown("launch");
+        assert!(answer.ends_with("tool48, tool49, 3 more"), "{answer}");
+    }
+}

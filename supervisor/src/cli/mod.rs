@@ -1,1 +1,25 @@
-//! The command line.
+//! The command line: a thin reader of the library.
+//!
+//! What is typed ([`args`]) is validated into what is meant ([`settings`]); one file a command acts on it. Results
+//! go to standard output, what toolexec itself says goes to standard error, and the exit code comes from one
+//! table ([`exit_code`]).
+
+mod args;
+mod bound;
+mod check;
+mod completions;
+mod doctor;
+mod entry;
+mod exit_code;
+mod interrupts;
+mod lane;
+mod list;
+mod log;
+mod refusal;
+mod relay;
+mod report;
+mod run;
+mod screen;
+mod settings;
+
+pub use entry::main;

@@ -1,1 +1,9 @@
 //! Running one call to its one outcome.
+
+mod classify;
+mod drain;
+mod isolated;
+mod task;
+
+pub(crate) use isolated::{Plan, run};
+pub(crate) use task::task_of;

@@ -1,5 +1,11 @@
 //! The pool of workers: who waits, who runs, who is forked next.
 
+mod lease;
 mod settings;
+mod shell;
+mod state;
 
 pub use settings::PoolSettings;
+pub(crate) use lease::Lease;
+pub(crate) use shell::{Pool, PoolOptions, Refusal};
+pub(crate) use state::Want;

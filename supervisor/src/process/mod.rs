@@ -1,5 +1,15 @@
 //! The processes that the supervisor starts: zygotes, and through them workers.
 
+mod connection;
+mod keeper;
 mod program;
+mod scratch_root;
+mod worker;
+mod zygote;
 
 pub use program::WorkerProgram;
+pub use scratch_root::ScratchError;
+pub(crate) use scratch_root::ScratchRoot;
+pub(crate) use worker::{Ended, Fate, Phase, Worker, WorkerProcess};
+pub(crate) use zygote::{Ending, Zygote, ZygoteEvents};
+pub use zygote::ZygoteError;

@@ -1,0 +1,320 @@
+//! The JSON Schema of a tool's arguments, compiled once.
+
+use super::ArgumentError;
+use super::excerpt::excerpt;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The most problems that one error lists.
+const MAX_PROBLEMS: usize = 10;
+
+/// Of arguments longer than this only the first problem is told: the validator collects problems before it hands
+/// them out, and a large array of wrong items would make as many as it has items.
+const MAX_LENGTH_FOR_ALL: usize = 256 * 1024;
+
+/// The most bytes of a problem's text.
+const PROBLEM_EXCERPT: usize = 400;
+
+/// The most bytes of a wrong value, or of its place, in a problem's text.
+const VALUE_EXCERPT: usize = 80;
+
+/// The JSON Schema of a tool's arguments.
+///
+/// It always describes an object. Schemas are of draft 2020-12 unless `$schema` says otherwise, never refer to other
+/// documents, and their patterns are of the kind that is matched in linear time: what a model sends cannot make the
+/// check of it run away.
+#[derive(Debug)]
+pub struct InputSchema {
+    json: Value,
+    validator: Validator,
+    properties: BTreeSet<String>,
+    required: BTreeSet<String>,
+    defaults: Vec<Default>,
+}
+
+/// The default of a top-level property.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Default {
+    pub(super) name: String,
+    pub(super) value: Value,
+    /// The text of `value`.
+    pub(super) json: String,
+}
+
+/// Why a JSON value is not an [`InputSchema`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// It is not an object.
+    #[error("not a JSON Schema: it has to be an object")]
+    NotAnObject,
+    /// It describes something else than an object.
+    #[error("the schema of something else than an object: `type` has to be \"object\" or left out")]
+    NotOfAnObject,
+    /// It is no valid schema.
+    #[error("not a JSON Schema: {0}")]
+    Invalid(String),
+    /// It refers to another document.
+    #[error("a reference to {0:?}: other documents are never fetched; put what it needs under `$defs`")]
+    Reference(String),
+    /// A default does not fit the property's own schema.
+    #[error("the default of `{property}` does not fit: {problem}")]
+    Default {
+        /// The property.
+        property: String,
+        /// Why.
+        problem: String,
+    },
+}
+
+impl InputSchema {
+    /// Compiles a schema. Where it does not say so itself, `type = "object"` is added.
+    ///
+    /// # Errors
+    /// [`SchemaError`] when it is no schema of an object, when it refers to other documents, and when a default of a
+    /// top-level property does not fit.
+    pub fn new(mut json: Value) -> Result<Self, SchemaError> {
+        let schema = json.as_object_mut().ok_or(SchemaError::NotAnObject)?;
+        if schema.entry("type").or_insert_with(|| "object".into()) != "object" {
+            return Err(SchemaError::NotOfAnObject);
+        }
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(PatternOptions::regex())
+            .build(&json)
+            .map_err(|error| invalid(&error))?;
+        let properties = json["properties"].as_object();
+        let defaults: Vec<Default> = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, property)| Some((name, property.get("default")?)))
+            .map(|(name, value)| Default { name: name.clone(), value: value.clone(), json: value.to_string() })
+            .collect();
+        check_defaults(&validator, &defaults)?;
+        let properties = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let required = json["required"].as_array();
+        let required = required.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        Ok(Self { json, validator, properties, required, defaults })
+    }
+
+    /// The schema, as the model should see it.
+    pub fn as_json(&self) -> &Value {
+        &self.json
+    }
+
+    /// The names of its top-level properties.
+    pub fn properties(&self) -> impl Iterator<Item = &str> {
+        self.properties.iter().map(String::as_str)
+    }
+
+    /// Whether it has a top-level property of that name.
+    pub fn has(&self, property: &str) -> bool {
+        self.properties.contains(property)
+    }
+
+    /// Whether it demands a top-level property of that name.
+    pub fn requires(&self, property: &str) -> bool {
+        self.required.contains(property)
+    }
+
+    /// The defaults of its top-level properties.
+    pub(super) fn defaults(&self) -> &[Default] {
+        &self.defaults
+    }
+
+    /// Checks arguments whose text has `length` bytes.
+    pub(super) fn check(&self, arguments: &Value, length: usize) -> Result<(), ArgumentError> {
+        let Err(first) = self.validator.validate(arguments) else { return Ok(()) };
+        if length > MAX_LENGTH_FOR_ALL {
+            return Err(ArgumentError::Mismatch { problems: vec![problem(&first)], more: true });
+        }
+        let mut errors = self.validator.iter_errors(arguments);
+        let mut problems: Vec<String> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
+        if problems.is_empty() {
+            problems.push(problem(&first));
+        }
+        Err(ArgumentError::Mismatch { problems, more: errors.next().is_some() })
+    }
+}
+
+fn check_defaults(validator: &Validator, defaults: &[Default]) -> Result<(), SchemaError> {
+    let all = defaults.iter().map(|default| (default.name.clone(), default.value.clone())).collect();
+    let all = Value::Object(all);
+    for error in validator.iter_errors(&all) {
+        // What is wrong with the object as a whole, such as a missing property, is for the call's arguments to mend.
+        let path = error.instance_path().to_string();
+        let property = path.split('/').nth(1).map(|property| property.replace("~1", "/").replace("~0", "~"));
+        if let Some(property) = property {
+            return Err(SchemaError::Default { property, problem: problem(&error) });
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a schema.
+fn invalid(error: &ValidationError<'_>) -> SchemaError {
+    match error.kind() {
+        ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
+            SchemaError::Reference(excerpt(uri, VALUE_EXCERPT))
+        }
+        ValidationErrorKind::Format { format } if format == "regex" => SchemaError::Invalid(format!(
+            "{}: {} is not a regular expression of the kind that is matched in linear time, without look-around and \
+             back-references",
+            excerpt(error.instance_path(), VALUE_EXCERPT),
+            excerpt(error.instance(), VALUE_EXCERPT),
+        )),
+        _ => SchemaError::Invalid(problem(error)),
+    }
+}
+
+/// One problem in words: the JSON pointer of the value, where it is not the whole, and what is wrong with it.
+fn problem(error: &ValidationError<'_>) -> String {
+    let value = excerpt(error.instance(), VALUE_EXCERPT);
+    let reason = excerpt(error.masked_with(value), PROBLEM_EXCERPT);
+    let place = error.instance_path();
+    if place.is_empty() { reason } else { format!("{}: {reason}", excerpt(place, VALUE_EXCERPT)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn check(schema: Value, arguments: Value) -> Result<(), String> {
+        let length = arguments.to_string().len();
+        InputSchema::new(schema).unwrap().check(&arguments, length).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_schema_is_always_of_an_object() {
+        let schema = InputSchema::new(json!({ "properties": { "b": {}, "a": {} }, "required": ["a"] })).unwrap();
+        assert_eq!(schema.as_json()["type"], "object");
+        assert_eq!(schema.properties().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!((schema.has("a"), schema.has("c")), (true, false));
+        assert_eq!((schema.requires("a"), schema.requires("b")), (true, false));
+        for other in [json!({ "type": "string" }), json!({ "type": ["object", "null"] }), json!({ "type": 1 })] {
+            assert_eq!(InputSchema::new(other).unwrap_err(), SchemaError::NotOfAnObject);
+        }
+        for other in [json!(true), json!([]), json!(null)] {
+            assert_eq!(InputSchema::new(other).unwrap_err(), SchemaError::NotAnObject);
+        }
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_in_words() {
+        let property = |schema: Value| json!({ "properties": { "a": schema } });
+        let linear = "is not a regular expression of the kind that is matched in linear time, without look-around and \
+                      back-references";
+        let fetched = "other documents are never fetched; put what it needs under `$defs`";
+        let cases = [
+            (
+                property(json!({ "minimum": "1" })),
+                "not a JSON Schema: /properties/a/minimum: \"1\" is not of type \"number\"".into(),
+            ),
+            (
+                property(json!({ "pattern": "(?=x)" })),
+                format!("not a JSON Schema: /properties/a/pattern: \"(?=x)\" {linear}"),
+            ),
+            (property(json!({ "pattern": "(" })), format!("not a JSON Schema: /properties/a/pattern: \"(\" {linear}")),
+            (property(json!({ "$ref": "#/nope" })), "not a JSON Schema: Pointer '/nope' does not exist".into()),
+            (
+                property(json!({ "$ref": "file:///etc/passwd" })),
+                format!("a reference to \"file:///etc/passwd\": {fetched}"),
+            ),
+            (property(json!({ "$ref": "other.json" })), format!("a reference to \"other.json\": {fetched}")),
+            (
+                property(json!({ "type": "integer", "default": "1" })),
+                "the default of `a` does not fit: /a: \"1\" is not of type \"integer\"".into(),
+            ),
+            (
+                json!({ "properties": { "a/b~c": { "type": "array", "items": { "type": "null" }, "default": [1] } } }),
+                "the default of `a/b~c` does not fit: /a~1b~0c/0: 1 is not of type \"null\"".into(),
+            ),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(InputSchema::new(schema.clone()).unwrap_err().to_string(), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_reference_within_the_schema_is_followed() {
+        let schema = json!({
+            "$defs": { "word": { "type": "string", "pattern": "^[a-z]+$" } },
+            "properties": { "a": { "$ref": "#/$defs/word" } },
+        });
+        assert_eq!(check(schema.clone(), json!({ "a": "abc" })), Ok(()));
+        assert_eq!(
+            check(schema, json!({ "a": "ABC" })),
+            Err(r#"the arguments do not fit: /a: "ABC" does not match "^[a-z]+$""#.into())
+        );
+    }
+
+    #[test]
+    fn all_problems_are_told_up_to_a_bound() {
+        let schema = json!({
+            "required": ["a", "b"],
+            "properties": { "a": { "type": "string" }, "list": { "items": { "type": "integer" } } },
+            "additionalProperties": false,
+        });
+        let error = check(schema.clone(), json!({ "a": 1, "list": [1, "x"], "zzz": 0 })).unwrap_err();
+        let (start, problems) = error.split_once(": ").unwrap();
+        assert_eq!(start, "the arguments do not fit");
+        let mut problems: Vec<&str> = problems.split("; ").collect();
+        problems.sort_unstable();
+        let expected = [
+            r#""b" is a required property"#,
+            r#"/a: 1 is not of type "string""#,
+            r#"/list/1: "x" is not of type "integer""#,
+            r#"Additional properties are not allowed ('zzz' was unexpected)"#,
+        ];
+        assert_eq!(problems, expected);
+
+        let error = check(schema.clone(), json!({ "a": "", "b": 1, "list": vec!["x"; 50] })).unwrap_err();
+        assert!(error.ends_with("; and more"), "{error}");
+        assert_eq!(error.matches("is not of type").count(), MAX_PROBLEMS);
+
+        let error = check(schema, json!({ "a": "", "b": 1, "list": vec!["x"; MAX_LENGTH_FOR_ALL] })).unwrap_err();
+        assert!(error.ends_with("; and more"), "{error}");
+        assert!(error.len() < 1000, "only the first of very many");
+    }
+
+    #[test]
+    fn a_wrong_value_is_cut_at_a_character() {
+        let schema = json!({ "properties": { "a": { "type": "integer" } } });
+        let expected = format!("the arguments do not fit: /a: \"{}… is not of type \"integer\"", "🦀".repeat(19));
+        assert_eq!(check(schema, json!({ "a": "🦀".repeat(1000) })), Err(expected));
+    }
+
+    #[test]
+    fn a_pattern_cannot_run_away() {
+        let schema = json!({ "properties": { "a": { "pattern": "^(a+)+$" } } });
+        assert!(check(schema, json!({ "a": format!("{}!", "a".repeat(100_000)) })).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_schema_makes_the_compiler_panic(
+            keyword in prop::sample::select(vec![
+                "type", "properties", "required", "$ref", "$schema", "$id", "pattern", "items", "enum", "const", "default",
+                "multipleOf", "minimum", "allOf", "anyOf", "not", "additionalProperties", "patternProperties", "$defs",
+                "dependentRequired", "if", "contains", "uniqueItems", "format", "$dynamicRef", "$anchor",
+            ]),
+            value in prop::sample::select(vec![
+                "null", "true", "1e400", "-1", "0", "\"object\"", "\"#\"", "\"#/x\"", "\"#a\"", "\"http://[\"", "[]", "{}",
+                "[\"a\"]", "[{}]", "{\"a\":{}}", "{\"a\":{\"default\":1,\"type\":\"string\"}}", "{\"(\":{}}", "\"(\"",
+                "18446744073709551616", "1e-400", "{\"$ref\":\"#\"}",
+            ]),
+        ) {
+            let value: Value = serde_json::from_str(value).unwrap();
+            for schema in [json!({ keyword: value }), json!({ "properties": { "a": { keyword: value } } })] {
+                if let Ok(schema) = InputSchema::new(schema) {
+                    for arguments in [json!({}), json!({ "a": 1 }), json!({ "a": [1, 1] }), json!({ "a": "x" })] {
+                        let _ = schema.check(&arguments, 0);
+                    }
+                }
+            }
+        }
+    }
+}

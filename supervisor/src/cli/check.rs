@@ -1,0 +1,139 @@
+//! `toolexec check`: whether a catalogue is right, without running anything.
+
+use super::exit_code;
+use super::report::{self, quantity};
+use super::settings::CheckSettings;
+use crate::catalogue::{Catalogue, CatalogueError};
+use anstyle::AnsiColor;
+use serde::Serialize;
+use std::path::Path;
+
+/// What was found, as programs read it.
+#[derive(Debug, Serialize)]
+struct Report {
+    version: u32,
+    catalogue: String,
+    ok: bool,
+    tools: Vec<String>,
+    problems: Vec<Finding>,
+    /// How many more problems there are than are listed.
+    more_problems: usize,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Serialize)]
+struct Finding {
+    line: Option<usize>,
+    column: Option<usize>,
+    tool: Option<String>,
+    message: String,
+}
+
+/// Checks the catalogue, prints what was found, and gives back the exit code.
+pub(super) fn check(settings: &CheckSettings) -> u8 {
+    let path = settings.catalogue.path();
+    let loaded = Catalogue::load(path);
+    let verdict = if loaded.is_ok() { exit_code::OK } else { exit_code::REFUSED };
+    let printed = match (&loaded, settings.json) {
+        (loaded, true) => report::json(&json(path, loaded.as_ref())),
+        (Ok(catalogue), false) => report::print(&text(path, catalogue)),
+        (Err(error), false) => {
+            report::complain(&error.to_string());
+            exit_code::OK
+        }
+    };
+    verdict.max(printed)
+}
+
+fn text(path: &Path, catalogue: &Catalogue) -> String {
+    let good = AnsiColor::Green.on_default();
+    let tools = quantity::count(catalogue.tools.len() as u64, "tool", "tools");
+    format!("{}: {good}{tools}{good:#}\n", path.display())
+}
+
+fn json(path: &Path, loaded: Result<&Catalogue, &CatalogueError>) -> Report {
+    let (tools, problems, more_problems) = match loaded {
+        Ok(catalogue) => (catalogue.tools.names().map(str::to_owned).collect(), Vec::new(), 0),
+        Err(error) => {
+            let (problems, more) = findings(error);
+            (Vec::new(), problems, more)
+        }
+    };
+    let catalogue = path.display().to_string();
+    Report { version: 1, catalogue, ok: loaded.is_ok(), tools, problems, more_problems }
+}
+
+/// The problems one by one, and how many more there are.
+fn findings(error: &CatalogueError) -> (Vec<Finding>, usize) {
+    let of_the_file = |line| Finding { line, column: None, tool: None, message: error.to_string() };
+    match error {
+        CatalogueError::Read { .. } | CatalogueError::TooLarge { .. } | CatalogueError::Directory { .. } => {
+            (vec![of_the_file(None)], 0)
+        }
+        CatalogueError::NotUtf8 { line, .. } => (vec![of_the_file(Some(*line))], 0),
+        CatalogueError::Duplicates { tools, .. } => {
+            let finding = |tool: &crate::catalogue::DuplicateTool| Finding {
+                line: Some(tool.line),
+                column: Some(tool.column),
+                tool: Some(tool.name.clone()),
+                message: "declared more than once".to_owned(),
+            };
+            (tools.iter().map(finding).collect(), 0)
+        }
+        CatalogueError::Invalid { problems, more, .. } => {
+            let finding = |problem: &crate::catalogue::Problem| Finding {
+                line: Some(problem.line),
+                column: Some(problem.column),
+                tool: problem.tool.clone(),
+                message: problem.message.clone(),
+            };
+            (problems.iter().map(finding).collect(), *more)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Catalogue, CatalogueError> {
+        Catalogue::parse(text, Path::new("/c/toolexec.toml"))
+    }
+
+    fn as_json(loaded: &Result<Catalogue, CatalogueError>) -> serde_json::Value {
+        serde_json::to_value(json(Path::new("/c/toolexec.toml"), loaded.as_ref())).unwrap()
+    }
+
+    const TOOL: &str = "description = \"x\"\ncommand = [\"true\"]\n";
+
+    #[test]
+    fn a_right_catalogue_is_counted() {
+        let catalogue = parsed(&format!("[tool.a]\n{TOOL}[tool.b]\n{TOOL}")).unwrap();
+        let text = text(Path::new("toolexec.toml"), &catalogue);
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), "toolexec.toml: 2 tools\n");
+        let json = as_json(&Ok(catalogue));
+        let expected = serde_json::json!({
+            "version": 1, "catalogue": "/c/toolexec.toml", "ok": true, "tools": ["a", "b"], "problems": [],
+            "more_problems": 0,
+        });
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn every_problem_has_its_place() {
+        let json = as_json(&parsed(&format!("[tool.a]\n{TOOL}timeout = 0\n[tool.b]\n{TOOL}nonsense = 1\n")));
+        assert_eq!(json["ok"], false);
+        let problems = json["problems"].as_array().unwrap();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!((&problems[0]["line"], &problems[0]["tool"]), (&4.into(), &"a".into()));
+        assert_eq!((&problems[1]["line"], &problems[1]["tool"]), (&8.into(), &"b".into()));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_one_problem() {
+        let path = Path::new("/nowhere/toolexec.toml");
+        let json = serde_json::to_value(json(path, Catalogue::load(path).as_ref())).unwrap();
+        assert_eq!(json["problems"].as_array().map(Vec::len), Some(1));
+        assert!(json["problems"][0]["message"].as_str().unwrap().contains("/nowhere/toolexec.toml"), "{json}");
+    }
+}

@@ -1,0 +1,257 @@
+//! `toolexec list`: which tools there are, and what their deadline does on this machine.
+
+use super::exit_code;
+use super::report::{self, quantity};
+use super::settings::{CatalogueFile, ListSettings};
+use crate::call::{Policy, WorkerPolicy};
+use crate::catalogue::{Catalogue, ToolSpec, ToolTable};
+use crate::{Executor, KillStrength, PoolSettings};
+use anstyle::{AnsiColor, Style};
+use anyhow::Context;
+use serde::Serialize;
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+
+/// What a deadline does on this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Kill {
+    /// The mechanism that the workers really got.
+    By(KillStrength),
+    /// Why that could not be told.
+    Unknown(String),
+}
+
+/// The list, as programs read it.
+#[derive(Debug, Serialize)]
+struct List<'c> {
+    version: u32,
+    kill_strength: Option<&'static str>,
+    tools: Vec<Entry<'c>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry<'c> {
+    name: &'c str,
+    description: &'c str,
+    timeout_ms: Option<u128>,
+    grace_ms: Option<u128>,
+    queue_timeout_ms: Option<u128>,
+    /// The weakest kill that the tool accepts.
+    kill: &'static str,
+    deadline: Deadline,
+    worker: Worker,
+}
+
+/// What the deadline does here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Deadline {
+    /// There is none.
+    None,
+    /// The whole tree is killed, and its death is confirmed.
+    TreeKilled,
+    /// The process group is killed, and its death is confirmed; what has left the group is missed.
+    GroupKilled,
+    /// The tool demands a surer kill than this machine has, and its calls are refused.
+    Refused,
+    /// It could not be told.
+    Unknown,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "policy", rename_all = "snake_case")]
+enum Worker {
+    Fresh,
+    Reuse { max_calls: u32 },
+}
+
+/// Prints the list and gives back the exit code.
+pub(super) fn list(settings: &ListSettings) -> u8 {
+    let made = load(&settings.catalogue).and_then(|catalogue| Ok((kill(settings.strength)?, catalogue)));
+    match made {
+        Ok((kill, catalogue)) if settings.json => report::json(&json(&catalogue.tools, &kill)),
+        Ok((kill, catalogue)) => report::print(&text(&catalogue.tools, &kill)),
+        Err(error) => {
+            report::complain(&format!("{error:#}"));
+            exit_code::REFUSED
+        }
+    }
+}
+
+fn load(file: &CatalogueFile) -> anyhow::Result<Catalogue> {
+    let path = file.path();
+    if *file == CatalogueFile::Default && !path.exists() {
+        anyhow::bail!("there is no catalogue: ./{} is missing; name one with --catalogue FILE", path.display());
+    }
+    Ok(Catalogue::load(path)?)
+}
+
+/// Asks an executor for its mechanism: what is told is what a worker really got.
+fn kill(strength: Option<KillStrength>) -> anyhow::Result<Kill> {
+    let pool = PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 };
+    let mut builder = Executor::builder().pool(pool);
+    if let Some(strength) = strength {
+        builder = builder.strength(strength);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    Ok(runtime.block_on(async {
+        let executor = match builder.start().await {
+            Ok(executor) => executor,
+            Err(error) => return Kill::Unknown(format!("{:#}", anyhow::Error::new(error))),
+        };
+        let kill = match executor.kill_strength().await {
+            Ok(strength) => Kill::By(strength),
+            Err(error) => Kill::Unknown(format!("{:#}", anyhow::Error::new(error))),
+        };
+        executor.close().await;
+        kill
+    }))
+}
+
+fn deadline(policy: &Policy, kill: &Kill) -> Deadline {
+    match kill {
+        Kill::By(strength) if *strength < policy.kill => Deadline::Refused,
+        _ if policy.timeout.is_none() => Deadline::None,
+        Kill::By(KillStrength::PidNamespace | KillStrength::Cgroup | KillStrength::Subreaper) => Deadline::TreeKilled,
+        Kill::By(KillStrength::ProcessGroup) => Deadline::GroupKilled,
+        Kill::Unknown(_) => Deadline::Unknown,
+    }
+}
+
+fn json<'c>(tools: &'c ToolTable, kill: &Kill) -> List<'c> {
+    let entry = |tool: &'c ToolSpec| Entry {
+        name: tool.name.as_str(),
+        description: &tool.description,
+        timeout_ms: tool.policy.timeout.map(|timeout| timeout.as_millis()),
+        grace_ms: tool.policy.grace.map(|grace| grace.as_millis()),
+        queue_timeout_ms: tool.policy.queue_timeout.map(|timeout| timeout.as_millis()),
+        kill: tool.policy.kill.as_str(),
+        deadline: deadline(&tool.policy, kill),
+        worker: match tool.policy.worker {
+            WorkerPolicy::Fresh => Worker::Fresh,
+            WorkerPolicy::Reuse { max_calls } => Worker::Reuse { max_calls: max_calls.get() },
+        },
+    };
+    let kill_strength = match kill {
+        Kill::By(strength) => Some(strength.as_str()),
+        Kill::Unknown(_) => None,
+    };
+    List { version: 1, kill_strength, tools: tools.iter().map(entry).collect() }
+}
+
+fn text(tools: &ToolTable, kill: &Kill) -> String {
+    let name_style = Style::new().bold();
+    let mut text = String::new();
+    for tool in tools.iter() {
+        let description = tool.description.lines().next().unwrap_or_default();
+        let _infallible = writeln!(text, "{name_style}{}{name_style:#}  {description}", tool.name);
+        let _infallible = writeln!(text, "    {}; {}", deadline_text(&tool.policy, kill), worker_text(tool.policy.worker));
+    }
+    if tools.is_empty() {
+        text.push_str("no tools are declared\n");
+    }
+    if let Kill::Unknown(why) = kill {
+        let warning = AnsiColor::Yellow.on_default();
+        let _infallible = writeln!(text, "{warning}What a deadline does here could not be told: {why}{warning:#}");
+    }
+    text
+}
+
+fn deadline_text(policy: &Policy, kill: &Kill) -> String {
+    let limit = policy.timeout.map(quantity::limit);
+    let within = |limit: Option<String>| limit.map_or("no time limit".to_owned(), |limit| format!("{limit} at most"));
+    let grace = policy.grace.map(|grace| format!("SIGTERM {} before its end, ", quantity::limit(grace))).unwrap_or_default();
+    match (deadline(policy, kill), kill) {
+        (Deadline::None, _) => "no time limit".to_owned(),
+        (Deadline::TreeKilled, Kill::By(strength)) => {
+            format!("{}, {grace}then killed: tree, confirmed ({strength})", within(limit))
+        }
+        (Deadline::GroupKilled, Kill::By(strength)) => {
+            format!("{}, {grace}then killed: process group only, confirmed ({strength})", within(limit))
+        }
+        (Deadline::Refused, Kill::By(strength)) => {
+            format!("{}, refused here: it demands {}, and this machine has {strength}", within(limit), policy.kill)
+        }
+        (_, _) => within(limit),
+    }
+}
+
+fn worker_text(worker: WorkerPolicy) -> String {
+    match worker {
+        WorkerPolicy::Fresh => "a fresh worker for each call".to_owned(),
+        WorkerPolicy::Reuse { max_calls } => {
+            format!("a worker serves up to {}", quantity::count(max_calls.get(), "call", "calls"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Body;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+    use toolexec_protocol::id::ToolName;
+
+    fn tool(name: &str, description: &str, policy: Policy) -> ToolSpec {
+        let name = ToolName::new(name).unwrap();
+        ToolSpec { name, description: description.into(), body: Body::Compiled, policy, input: None }
+    }
+
+    fn tools() -> ToolTable {
+        let limited = Policy { timeout: Some(Duration::from_secs(2)), ..Policy::default() };
+        let reused = Policy {
+            worker: WorkerPolicy::Reuse { max_calls: NonZeroU32::new(10).unwrap() },
+            grace: Some(Duration::from_millis(200)),
+            kill: KillStrength::PidNamespace,
+            ..limited.clone()
+        };
+        ToolTable::new(vec![
+            tool("find", "Find a pattern\nin a text", limited),
+            tool("free", "Runs as long as it likes", Policy::default()),
+            tool("warm", "", reused),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn the_list_tells_what_a_deadline_does_here() {
+        let plain = |kill: &Kill| anstream::adapter::strip_str(&text(&tools(), kill)).to_string();
+        assert_eq!(
+            plain(&Kill::By(KillStrength::PidNamespace)),
+            "find  Find a pattern\n    2s at most, then killed: tree, confirmed (pid-namespace); a fresh worker for each call\n\
+             free  Runs as long as it likes\n    no time limit; a fresh worker for each call\n\
+             warm  \n    2s at most, SIGTERM 200ms before its end, then killed: tree, confirmed (pid-namespace); a worker serves up to 10 calls\n"
+        );
+        let subreaper = plain(&Kill::By(KillStrength::Subreaper));
+        assert!(subreaper.contains("2s at most, then killed: tree, confirmed (subreaper)"), "{subreaper}");
+        assert!(
+            subreaper.contains("2s at most, refused here: it demands pid-namespace, and this machine has subreaper"),
+            "{subreaper}"
+        );
+        let group = plain(&Kill::By(KillStrength::ProcessGroup));
+        assert!(group.contains("killed: process group only") && !group.contains("killed: tree"), "{group}");
+        let unknown = plain(&Kill::Unknown("no zygote".into()));
+        assert!(!unknown.contains("killed") && unknown.ends_with("could not be told: no zygote\n"), "{unknown}");
+    }
+
+    #[test]
+    fn the_list_is_json_with_a_version() {
+        let value = serde_json::to_value(json(&tools(), &Kill::By(KillStrength::Subreaper))).unwrap();
+        assert_eq!(value["version"], 1);
+        assert_eq!(value["kill_strength"], "subreaper");
+        let expected = serde_json::json!({
+            "name": "warm", "description": "", "timeout_ms": 2000, "grace_ms": 200, "queue_timeout_ms": null,
+            "kill": "pid-namespace", "deadline": "refused", "worker": { "policy": "reuse", "max_calls": 10 },
+        });
+        assert_eq!(value["tools"][2], expected);
+        assert_eq!(value["tools"][0]["deadline"], "tree-killed");
+        assert_eq!(value["tools"][1]["deadline"], "none");
+        assert_eq!(value["tools"][1]["worker"], serde_json::json!({ "policy": "fresh" }));
+    }
+
+    #[test]
+    fn an_empty_list_says_so() {
+        assert_eq!(text(&ToolTable::default(), &Kill::By(KillStrength::Subreaper)), "no tools are declared\n");
+    }
+}

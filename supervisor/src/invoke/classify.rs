@@ -1,0 +1,343 @@
+//! What an end means: status, code, class and words, decided in one place.
+//!
+//! From what the supervisor did, from what the zygote told, and from signals; never from a text, and never from an exit
+//! status alone. `docs/errors.md` is this file's table.
+
+use super::isolated::{Reply, TooLarge};
+use crate::call::{Code, Exit, KillReason, Outcome, Policy, Receipt, Status, Termination, Usage};
+use crate::pool::Refusal;
+use crate::process::{Ended, Fate, WorkerProcess};
+use serde_json::value::RawValue;
+use toolexec_protocol::failure::ErrorClass;
+use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
+use toolexec_protocol::strength::KillStrength;
+
+/// How a call has ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It got no worker.
+    Refused(Refusal),
+    /// This machine's kill is weaker than the call accepts.
+    TooWeak { offered: KillStrength },
+    /// It does not fit into a frame.
+    TooLarge(TooLarge),
+    /// The worker answered before any kill was recorded.
+    Replied(Reply),
+    /// The worker was killed, or had to be.
+    Condemned { reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Option<Broken> },
+}
+
+/// Why a worker cannot be talked to any more.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// It closed its socket, by dying or otherwise, without a reply.
+    Closed,
+    /// It said something else than what it should.
+    Protocol(String),
+    /// It could not be set up.
+    SetupFailed(SetupFailure),
+}
+
+/// What an end means.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    status: Status,
+    code: Option<Code>,
+    class: Option<ErrorClass>,
+    termination: Option<Termination>,
+    pub(super) started: bool,
+    side_effects_possible: bool,
+    message: Option<String>,
+    result: Option<Box<RawValue>>,
+    exit: Option<Exit>,
+    usage: Option<Usage>,
+}
+
+impl Verdict {
+    /// Writes it into an outcome.
+    pub(super) fn fill(self, outcome: &mut Outcome) {
+        let Self { status, code, class, termination, started, side_effects_possible, message, result, exit, usage } = self;
+        outcome.status = status;
+        outcome.code = code;
+        outcome.class = class;
+        outcome.termination = termination;
+        outcome.started = started;
+        outcome.side_effects_possible = side_effects_possible;
+        outcome.message = message;
+        outcome.result = result;
+        outcome.exit = exit;
+        outcome.usage = usage;
+    }
+
+    /// The proof of how the processes ended.
+    pub(super) fn receipt(&self, process: &WorkerProcess, end: &End, policy: &Policy) -> Receipt {
+        let deadline_ms = policy.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        let strength = process.strength;
+        match end {
+            // Before it replied, the worker had seen that nothing was left below it.
+            End::Replied(reply) => Receipt {
+                strength,
+                reason: KillReason::Finished,
+                deadline_ms,
+                signalled_after_us: None,
+                dead_after_us: None,
+                confirmed: true,
+                survivors: 0,
+                background_killed: reply.background_killed,
+            },
+            End::Condemned { reason, fate, .. } => {
+                let since = process.condemned_at();
+                let after = |moment: crate::deadline::Moment| since.map(|since| moment.us_since(since));
+                let (dead_at, confirmed, survivors) = match *fate {
+                    Fate::Dead { at } => (Some(at), true, 0),
+                    Fate::Survivors { at, count } => (Some(at), false, count),
+                    Fate::Unconfirmed | Fate::Pending => (None, false, 1),
+                };
+                Receipt {
+                    strength,
+                    reason: *reason,
+                    deadline_ms,
+                    signalled_after_us: process.signalled_at().and_then(after),
+                    dead_after_us: dead_at.and_then(after),
+                    confirmed,
+                    survivors,
+                    background_killed: 0,
+                }
+            }
+            End::Refused(_) | End::TooWeak { .. } | End::TooLarge(_) => Receipt {
+                strength,
+                reason: KillReason::Finished,
+                deadline_ms,
+                signalled_after_us: None,
+                dead_after_us: None,
+                confirmed: true,
+                survivors: 0,
+                background_killed: 0,
+            },
+        }
+    }
+}
+
+/// Says what an end means.
+pub(super) fn classify(end: &End, policy: &Policy) -> Verdict {
+    match end {
+        End::Refused(refusal) => refused(refusal),
+        End::TooWeak { offered } => not_started(
+            Status::Failed,
+            Code::ContainmentUnavailable,
+            Some(ErrorClass::Environment),
+            format!(
+                "the tool demands a kill by {} or better, and this machine offers {offered}; `toolexec doctor` says what is missing",
+                policy.kill
+            ),
+        ),
+        End::TooLarge(error) => {
+            not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
+        }
+        End::Replied(reply) => replied(reply),
+        End::Condemned { broken: Some(Broken::SetupFailed(failure)), .. } => not_started(
+            Status::Failed,
+            Code::SpawnFailed,
+            Some(ErrorClass::Environment),
+            format!("no worker could be set up: {}", describe_setup(failure)),
+        ),
+        End::Condemned { reason, fate, ended, broken } => condemned(*reason, *fate, *ended, broken.as_ref(), policy),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Verdict {
+    let message = refusal.to_string();
+    match refusal {
+        Refusal::QueueFull => not_started(Status::Rejected, Code::QueueFull, Some(ErrorClass::Transient), message),
+        Refusal::QueueTimeout(_) => not_started(Status::Rejected, Code::QueueTimeout, Some(ErrorClass::Transient), message),
+        Refusal::Withdrawn => not_started(Status::Cancelled, Code::Cancelled, None, message),
+        Refusal::Closed => not_started(Status::Failed, Code::Closed, Some(ErrorClass::Environment), message),
+        Refusal::Spawn(_) => not_started(Status::Failed, Code::SpawnFailed, Some(ErrorClass::Environment), message),
+    }
+}
+
+fn replied(reply: &Reply) -> Verdict {
+    let verdict = match &reply.report {
+        Report::Command(message::Exit::Code(0)) => started(Status::Ok, None, None, None),
+        Report::Command(message::Exit::Code(code)) => {
+            let text = format!("the command exited with status {code}");
+            started(Status::Error, Some(Code::ToolError), Some(ErrorClass::Semantic), Some(text))
+        }
+        Report::Command(message::Exit::Signal(signal)) => {
+            let text = format!("the command was ended by {}", signal_name(*signal));
+            started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text))
+        }
+        Report::NotStarted(failure) => return with_usage(start_failed(failure), reply.usage),
+        Report::Value(json) => match String::from_utf8(json.clone()).map(RawValue::from_string) {
+            Ok(Ok(value)) => Verdict { result: Some(value), ..started(Status::Ok, None, None, None) },
+            Ok(Err(_)) | Err(_) => {
+                let text = "the tool returned something that is not JSON".to_owned();
+                started(Status::Error, Some(Code::ToolError), Some(ErrorClass::Semantic), Some(text))
+            }
+        },
+        Report::Failure(failure) => {
+            started(Status::Error, Some(Code::ToolError), Some(failure.class), Some(failure.message.clone()))
+        }
+        Report::UnknownTool => {
+            let text = "the worker program has no tool of this name".to_owned();
+            return not_started(Status::Rejected, Code::UnknownTool, Some(ErrorClass::Semantic), text);
+        }
+    };
+    let exit = match &reply.report {
+        Report::Command(exit) => Some(Exit::from(*exit)),
+        _ => None,
+    };
+    with_usage(Verdict { exit, ..verdict }, reply.usage)
+}
+
+fn with_usage(verdict: Verdict, usage: message::Usage) -> Verdict {
+    Verdict { usage: Some(usage.into()), ..verdict }
+}
+
+fn start_failed(failure: &StartFailure) -> Verdict {
+    let error = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
+    let environment = |text| not_started(Status::Failed, Code::SpawnFailed, Some(ErrorClass::Environment), text);
+    match failure {
+        StartFailure::NotFound => {
+            Verdict { exit: exit_of(127), ..environment("the command cannot be found".into()) }
+        }
+        StartFailure::NotExecutable { errno } => {
+            Verdict { exit: exit_of(126), ..environment(format!("the command cannot be executed: {}", error(errno))) }
+        }
+        StartFailure::ArgumentsTooLong => not_started(
+            Status::Rejected,
+            Code::InvalidArguments,
+            Some(ErrorClass::Semantic),
+            "the command's arguments and environment are together longer than the kernel takes (E2BIG); give them on standard input or in a file".into(),
+        ),
+        StartFailure::Directory { errno } => environment(format!("the working directory cannot be entered: {}", error(errno))),
+        StartFailure::Host { step, errno } => environment(format!("the host could not {step}: {}", error(errno))),
+    }
+}
+
+/// What a shell would say of a command that it cannot run: 126 or 127.
+fn exit_of(code: i32) -> Option<Exit> {
+    Some(Exit::from(message::Exit::Code(code)))
+}
+
+fn condemned(reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Option<&Broken>, policy: &Policy) -> Verdict {
+    let usage = ended.map(|ended| Usage::from(ended.usage));
+    let dead = match fate {
+        Fate::Dead { .. } => true,
+        Fate::Survivors { .. } | Fate::Unconfirmed | Fate::Pending => false,
+    };
+    if !dead {
+        let text = match fate {
+            Fate::Survivors { count, .. } => format!("the kill was sent; {count} processes of the call are not confirmed to be dead"),
+            Fate::Dead { .. } | Fate::Unconfirmed | Fate::Pending => "the kill was sent and is not yet confirmed".to_owned(),
+        };
+        let text = match reason {
+            KillReason::Deadline => format!("{}; {text}", timed_out(policy)),
+            KillReason::Finished
+            | KillReason::Cancelled
+            | KillReason::ReaderGone
+            | KillReason::Closed
+            | KillReason::Protocol
+            | KillReason::Lost => text,
+        };
+        let verdict = started(Status::Unkillable, Some(Code::Unkillable), Some(ErrorClass::Environment), Some(text));
+        return Verdict { termination: None, usage, ..verdict };
+    }
+    let verdict = match reason {
+        KillReason::Deadline => {
+            started(Status::TimedOut, Some(Code::ToolTimeout), Some(ErrorClass::Transient), Some(timed_out(policy)))
+        }
+        KillReason::Cancelled | KillReason::Finished => {
+            started(Status::Cancelled, Some(Code::Cancelled), None, Some("the call was cancelled".into()))
+        }
+        KillReason::ReaderGone => {
+            let text = "the reader of the output went away".to_owned();
+            started(Status::Cancelled, Some(Code::Cancelled), None, Some(text))
+        }
+        KillReason::Closed => {
+            let text = "the executor was closed while the tool ran".to_owned();
+            started(Status::Failed, Some(Code::Closed), Some(ErrorClass::Environment), Some(text))
+        }
+        KillReason::Protocol | KillReason::Lost => return Verdict { usage, ..lost(ended, broken) },
+    };
+    let exit = Some(Exit::from(message::Exit::Signal(rustix::process::Signal::KILL.as_raw())));
+    Verdict { termination: Some(Termination::Killed), usage, exit, ..verdict }
+}
+
+fn timed_out(policy: &Policy) -> String {
+    // A limit below a millisecond is told in full.
+    match policy.timeout {
+        Some(timeout) if timeout.as_millis() > 0 && timeout.subsec_nanos() % 1_000_000 == 0 => {
+            format!("tool call timed out after {}ms", timeout.as_millis())
+        }
+        Some(timeout) => format!("tool call timed out after {timeout:?}"),
+        None => "tool call timed out".into(),
+    }
+}
+
+/// The worker is gone, or was not to be trusted any more, without a reply.
+fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
+    let worker_lost = |text: String, termination| {
+        let verdict = started(Status::Failed, Some(Code::WorkerLost), Some(ErrorClass::Transient), Some(text));
+        Verdict { termination: Some(termination), ..verdict }
+    };
+    if let Some(Broken::Protocol(what)) = broken {
+        return worker_lost(format!("the worker broke the protocol: {what}"), Termination::Killed);
+    }
+    match ended.map(|ended| ended.exit) {
+        Some(message::Exit::Signal(signal)) if signal != rustix::process::Signal::KILL.as_raw() => {
+            let text = format!("the tool was ended by {}", signal_name(signal));
+            let verdict = started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text));
+            Verdict { exit: Some(Exit::from(message::Exit::Signal(signal))), ..verdict }
+        }
+        Some(message::Exit::Signal(_)) => worker_lost(
+            "the worker was killed from outside, or its zygote was lost".into(),
+            Termination::Killed,
+        ),
+        Some(message::Exit::Code(code)) => {
+            worker_lost(format!("the worker ended with status {code} before it answered"), Termination::Returned)
+        }
+        None => worker_lost("the worker and its zygote were lost".into(), Termination::Killed),
+    }
+}
+
+fn started(status: Status, code: Option<Code>, class: Option<ErrorClass>, message: Option<String>) -> Verdict {
+    Verdict {
+        status,
+        code,
+        class,
+        termination: Some(Termination::Returned),
+        started: true,
+        side_effects_possible: true,
+        message,
+        result: None,
+        exit: None,
+        usage: None,
+    }
+}
+
+fn not_started(status: Status, code: Code, class: Option<ErrorClass>, message: String) -> Verdict {
+    Verdict {
+        status,
+        code: Some(code),
+        class,
+        termination: None,
+        started: false,
+        side_effects_possible: false,
+        message: Some(message),
+        result: None,
+        exit: None,
+        usage: None,
+    }
+}
+
+fn describe_setup(failure: &SetupFailure) -> String {
+    match failure.errno {
+        0 => failure.step.clone(),
+        errno => format!("{}: {}", failure.step, std::io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    crate::call::signal_name(signal)
+}

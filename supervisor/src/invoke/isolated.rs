@@ -1,0 +1,392 @@
+//! One call in a worker process: hand it over, watch it, see to its end.
+//!
+//! The caller's own task does all of it; nothing is spawned. The watchdog's thread ends the call at its deadline
+//! whatever this task is doing.
+
+use super::classify::{Broken, End, classify};
+use super::drain::{Drain, Flow};
+use crate::call::{CallId, KillReason, Outcome, OutputMode, Policy, Timing, WorkerPolicy};
+use crate::deadline::{Limits, Moment};
+use crate::pool::{Lease, Pool, Refusal, Want};
+use crate::process::{Fate, Worker, WorkerProcess};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolexec_protocol::encoding::EncodeError;
+use toolexec_protocol::frame::{self, FrameReader};
+use toolexec_protocol::id::Nonce;
+use toolexec_protocol::message::{FromWorker, Report, Task, ToWorker};
+
+/// How long the zygote's word on what a dead worker had used is waited for: 100 ms. It comes within a millisecond,
+/// or the zygote is stuck; the outcome then says that it is not known.
+const USAGE_BOUND: Duration = Duration::from_millis(100);
+
+/// How many bytes one read of a call socket takes.
+const READ_SIZE: usize = 16 * 1024;
+
+thread_local! {
+    /// Where call sockets are read into, one for each thread: no call allocates for it.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_SIZE]);
+}
+
+/// A call that is ready to be run.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) id: CallId,
+    /// The tool's name; reused workers serve one tool only.
+    pub(crate) tool: Arc<str>,
+    pub(crate) task: Task,
+    /// The descriptor that goes with a command's task.
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) policy: Policy,
+    pub(crate) output: OutputMode,
+    pub(crate) cancel: Option<CancellationToken>,
+}
+
+/// Runs one call to its one outcome. `closing` is cancelled when the executor is closed.
+pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) -> Outcome {
+    let came = Moment::now();
+    let Plan { id, tool, task, stdin, policy, output, cancel } = plan;
+    let refused = |end, policy: &Policy| {
+        let mut outcome = Outcome::not_started(id.clone(), &tool);
+        classify(&end, policy).fill(&mut outcome);
+        let waited = Moment::now().us_since(came);
+        outcome.timing = Timing { queue_us: waited, total_us: waited, ..Timing::default() };
+        outcome
+    };
+    let cancelled = || cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
+    if cancelled() {
+        return refused(End::Refused(Refusal::Withdrawn), &policy);
+    }
+    let want = match policy.worker {
+        WorkerPolicy::Fresh => Want::Fresh,
+        WorkerPolicy::Reuse { .. } => Want::Served(Arc::clone(&tool)),
+    };
+    let call = pool.nonce();
+    let lasts = |served: u32| match policy.worker {
+        WorkerPolicy::Fresh => true,
+        WorkerPolicy::Reuse { max_calls } => served.saturating_add(1) >= max_calls.get(),
+    };
+    let mut lease = match pool.lease(want, policy.queue_timeout, cancel.as_ref()).await {
+        Ok(lease) => lease,
+        Err(refusal) => return refused(End::Refused(refusal), &policy),
+    };
+    let leased = Moment::now();
+    let watchdog = lease.watchdog().clone();
+    let Some(worker) = lease.worker() else {
+        return refused(End::Refused(Refusal::Closed), &policy);
+    };
+    if worker.process.strength < policy.kill {
+        let offered = worker.process.strength;
+        lease.finish();
+        return refused(End::TooWeak { offered }, &policy);
+    }
+    let last = lasts(worker.calls);
+    let mut frame = Vec::new();
+    if let Err(error) = frame::write(&ToWorker::Call { nonce: call, last, task }, &mut frame) {
+        // Nothing was said to it, so it is as good as before; but a fresh worker is cheap and this is rare.
+        lease.finish();
+        return refused(End::TooLarge(error), &policy);
+    }
+    let drain = Drain::new(output, policy.output.unwrap_or(Policy::DEFAULT_OUTPUT));
+    let process = Arc::clone(&worker.process);
+    let begun = process.begin(call);
+    let handed = Moment::now();
+    let armed = policy.timeout.filter(|_| begun).map(|timeout| {
+        let kill = handed.saturating_add(timeout);
+        let ask_to_end = policy.grace.map(|grace| handed.saturating_add(timeout.saturating_sub(grace)));
+        watchdog.arm(&process, call, Limits { ask_to_end, kill })
+    });
+
+    let mut running = Running { call, drain, outgoing: Outgoing { frame, sent: 0, stdin }, handed_over: None };
+    let ended = running.until_end(worker, cancel.as_ref(), closing).await;
+    let replied = Moment::now();
+    if let Some(armed) = armed {
+        watchdog.disarm(armed);
+    }
+    let end = match ended {
+        Ended::Reply(reply) => End::Replied(reply),
+        Ended::Condemned => see_to_the_end(&process, worker, call, None).await,
+        Ended::Condemn(reason) => {
+            if process.record_kill(call, reason, replied) {
+                watchdog.kill(&process);
+            }
+            see_to_the_end(&process, worker, call, None).await
+        }
+        Ended::Broken(broken) => {
+            let reason = match broken {
+                Broken::Closed => KillReason::Lost,
+                Broken::Protocol(_) | Broken::SetupFailed(_) => KillReason::Protocol,
+            };
+            if process.record_kill(call, reason, replied) {
+                watchdog.kill(&process);
+            }
+            see_to_the_end(&process, worker, call, Some(broken)).await
+        }
+    };
+    let settled = Moment::now();
+    let Running { mut drain, handed_over, .. } = running;
+    let patient = matches!(end, End::Replied(_));
+    drain.finish(&worker.stdout, &worker.stderr, patient).await;
+    let drained = Moment::now();
+
+    let mut outcome = Outcome::not_started(id, &tool);
+    outcome.attempts = 1;
+    (outcome.stdout, outcome.stderr) = drain.captured();
+    let verdict = classify(&end, &policy);
+    outcome.receipt = verdict.started.then(|| verdict.receipt(&process, &end, &policy));
+    verdict.fill(&mut outcome);
+    // What ended the body: the reply, or the reason of the kill.
+    let body_over = match &end {
+        End::Replied(_) => replied,
+        _ => process.condemned_at().unwrap_or(replied),
+    };
+    let dead_at = match &end {
+        End::Replied(_) => None,
+        _ => match process.fate() {
+            Fate::Dead { at } | Fate::Survivors { at, .. } => Some(at),
+            Fate::Pending | Fate::Unconfirmed => Some(settled),
+        },
+    };
+    let handed_over = handed_over.unwrap_or(handed);
+    outcome.timing = Timing {
+        queue_us: leased.us_since(came),
+        start_us: handed_over.us_since(leased),
+        run_us: body_over.us_since(handed),
+        kill_us: dead_at.map_or(0, |at| at.us_since(body_over)),
+        drain_us: drained.us_since(settled),
+        total_us: Moment::now().us_since(came),
+    };
+    match end {
+        End::Replied(reply) if reply.reusable && !last && process.condemned().is_none() => {
+            keep(lease, tool);
+        }
+        End::Replied(_) => lease.finish(),
+        _ => lease.settled(),
+    }
+    outcome
+}
+
+fn keep(mut lease: Lease, tool: Arc<str>) {
+    if let Some(worker) = lease.worker() {
+        worker.calls = worker.calls.saturating_add(1);
+        // Bytes behind the reply are a second one: such a worker is not trusted with another call.
+        if worker.frames.buffered() == 0 {
+            return lease.keep(tool);
+        }
+    }
+    lease.finish();
+}
+
+/// A worker's reply, whose nonce was the call's.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) report: Report,
+    pub(super) background_killed: u32,
+    pub(super) usage: toolexec_protocol::message::Usage,
+    pub(super) reusable: bool,
+}
+
+/// How the running part of a call has ended.
+enum Ended {
+    /// With a reply that was recorded before any kill.
+    Reply(Reply),
+    /// Somebody else has condemned the worker: the watchdog, at the deadline.
+    Condemned,
+    /// It has to be condemned for this reason.
+    Condemn(KillReason),
+    /// The worker cannot be talked to any more.
+    Broken(Broken),
+}
+
+struct Running {
+    call: Nonce,
+    drain: Drain,
+    outgoing: Outgoing,
+    /// When the last byte of the call was written.
+    handed_over: Option<Moment>,
+}
+
+/// What is still to be written of the call's frame.
+struct Outgoing {
+    frame: Vec<u8>,
+    sent: usize,
+    stdin: Option<OwnedFd>,
+}
+
+impl Running {
+    async fn until_end(
+        &mut self,
+        worker: &mut Worker,
+        cancel: Option<&CancellationToken>,
+        closing: &CancellationToken,
+    ) -> Ended {
+        let Worker { process, stdout, stderr, frames, .. } = worker;
+        // At once and past the runtime's readiness: an idle worker's socket has room for a small call.
+        if let Err(broken) = self.write(process) {
+            return Ended::Broken(broken);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                _reason = process.until(WorkerProcess::condemned) => return Ended::Condemned,
+                received = receive(process, frames) => return match received {
+                    Ok(message) => self.on_message(process, message),
+                    Err(broken) => Ended::Broken(broken),
+                },
+                () = cancelled(cancel) => return Ended::Condemn(KillReason::Cancelled),
+                () = closing.cancelled() => return Ended::Condemn(KillReason::Closed),
+                _writable = process.socket.writable(), if self.handed_over.is_none() => {
+                    if let Err(broken) = self.write(process) {
+                        return Ended::Broken(broken);
+                    }
+                }
+                flow = self.drain.flow(stdout, stderr) => match flow {
+                    Flow::Moved => {}
+                    Flow::ReaderGone => return Ended::Condemn(KillReason::ReaderGone),
+                },
+            }
+        }
+    }
+
+    fn on_message(&self, process: &WorkerProcess, message: FromWorker) -> Ended {
+        match message {
+            FromWorker::SetupFailed(failure) => Ended::Broken(Broken::SetupFailed(failure)),
+            FromWorker::Reply { nonce, .. } if nonce != self.call => {
+                Ended::Broken(Broken::Protocol("it answered another call than it was given".into()))
+            }
+            FromWorker::Reply { report, background_killed, usage, reusable, .. } => {
+                if process.record_reply(self.call) {
+                    Ended::Reply(Reply { report, background_killed, usage, reusable })
+                } else {
+                    // The kill was recorded first: the reply is dropped.
+                    Ended::Condemned
+                }
+            }
+        }
+    }
+
+    /// Writes as much of the frame as the socket takes.
+    fn write(&mut self, process: &WorkerProcess) -> Result<(), Broken> {
+        while let Some(rest) = self.outgoing.frame.get(self.outgoing.sent..).filter(|rest| !rest.is_empty()) {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let written = match self.outgoing.stdin.take() {
+                None => send(&process.socket, rest, flags),
+                Some(descriptor) => {
+                    let descriptors = [descriptor.as_fd()];
+                    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                    let mut control = SendAncillaryBuffer::new(&mut space);
+                    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+                    let written = sendmsg(&process.socket, &[IoSlice::new(rest)], &mut control, flags);
+                    if matches!(written, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)) {
+                        // Not a byte went out, so the descriptor still has to.
+                        self.outgoing.stdin = Some(descriptor);
+                    }
+                    written
+                }
+            };
+            match written {
+                Ok(count) => self.outgoing.sent += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    // So that `writable` waits for the next change and does not return at once.
+                    let _would_block = process.socket.try_io(tokio::io::Interest::WRITABLE, || {
+                        Err::<(), _>(io::ErrorKind::WouldBlock.into())
+                    });
+                    return Ok(());
+                }
+                // The worker is gone. What it said before, or its end, is read from the socket.
+                Err(_) => break,
+            }
+        }
+        self.handed_over = Some(Moment::now());
+        self.outgoing.frame = Vec::new();
+        Ok(())
+    }
+}
+
+/// Waits for the worker's next message.
+async fn receive(process: &WorkerProcess, frames: &mut FrameReader) -> Result<FromWorker, Broken> {
+    loop {
+        match frames.next::<FromWorker>() {
+            Ok(Some(message)) => return Ok(message),
+            Ok(None) => {}
+            Err(error) => return Err(Broken::Protocol(error.to_string())),
+        }
+        // Never fails but when the runtime is shutting down, and then this future is dropped.
+        let _ready = process.socket.readable().await;
+        let read = BUFFER.with_borrow_mut(|buffer| {
+            let read = process.socket.try_read(buffer);
+            if let Ok(count) = read {
+                frames.push(&buffer[..count]);
+            }
+            read
+        });
+        match read {
+            Ok(0) => {
+                return Err(match frames.end() {
+                    Ok(()) => Broken::Closed,
+                    Err(error) => Broken::Protocol(error.to_string()),
+                });
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Err(Broken::Closed),
+        }
+    }
+}
+
+async fn cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a condemned worker's death, and for the zygote's word on it.
+async fn see_to_the_end(process: &WorkerProcess, worker: &mut Worker, call: Nonce, broken: Option<Broken>) -> End {
+    let fate = process.until_settled().await;
+    let told = process.until(|process| process.ended().map(Some).or_else(|| process.is_orphaned().then_some(None)));
+    let ended = tokio::time::timeout(USAGE_BOUND, told).await.ok().flatten();
+    let reason = process.condemned().unwrap_or(KillReason::Lost);
+    if reason == KillReason::Deadline
+        && process.answered_in_time()
+        && let Some(reply) = waiting_reply(process, &mut worker.frames, call)
+    {
+        return End::Replied(reply);
+    }
+    End::Condemned { reason, fate, ended, broken }
+}
+
+/// The reply that lay in the socket when the deadline came: it was complete in time, so it counts, although nobody had
+/// come to read it.
+fn waiting_reply(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) -> Option<Reply> {
+    use rustix::net::{RecvFlags, recv};
+    loop {
+        match frames.next::<FromWorker>() {
+            Ok(Some(FromWorker::Reply { nonce, report, background_killed, usage, .. })) if nonce == call => {
+                return Some(Reply { report, background_killed, usage, reusable: false });
+            }
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => return None,
+        }
+        let read = BUFFER.with_borrow_mut(|buffer| match recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
+            Ok((_, count)) if count > 0 => {
+                frames.push(&buffer[..count]);
+                true
+            }
+            Ok(_) | Err(_) => false,
+        });
+        if !read {
+            return None;
+        }
+    }
+}
+
+/// Why a call's frame could not be made, kept for [`End::TooLarge`].
+pub(super) type TooLarge = EncodeError;

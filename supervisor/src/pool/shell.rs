@@ -1,0 +1,547 @@
+//! The pool's shell: does what the state says, with real workers and a real zygote.
+
+use super::PoolSettings;
+use super::lease::Lease;
+use super::state::{Action, Answer, Returned, State, WaiterId, Want};
+use crate::call::KillReason;
+use crate::deadline::Watchdog;
+use crate::process::{Ending, ScratchRoot, Worker, WorkerProgram, Zygote, ZygoteError, ZygoteEvents};
+use rustix::net::{RecvFlags, recv};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolexec_protocol::id::{Nonce, WorkerId};
+use toolexec_protocol::message::SetupFailure;
+use toolexec_protocol::strength::KillStrength;
+
+/// Why a call got no worker.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("too many calls wait for a worker already")]
+    QueueFull,
+    #[error("no worker came free within {0:?}")]
+    QueueTimeout(Duration),
+    #[error("the call was withdrawn while it waited for a worker")]
+    Withdrawn,
+    #[error("the executor is closed")]
+    Closed,
+    #[error("no worker could be made: {0}")]
+    Spawn(Arc<str>),
+}
+
+/// How a pool is to be made.
+#[derive(Debug)]
+pub(crate) struct PoolOptions {
+    pub(crate) settings: PoolSettings,
+    pub(crate) program: WorkerProgram,
+    pub(crate) strength: Option<KillStrength>,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) scratch: ScratchRoot,
+}
+
+/// The pool; dropping it ends its zygote, and with it every worker.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+}
+
+/// What leases and the zygote's task hold of a pool.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    options: PoolOptions,
+    runtime: Handle,
+    nonces: AtomicU64,
+    inner: Mutex<Inner>,
+    /// A lease was given back, or a worker has ended.
+    returned: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    actions: Vec<Action>,
+    idle: HashMap<WorkerId, Worker>,
+    waiting: HashMap<WaiterId, oneshot::Sender<Result<Lease, Refusal>>>,
+    next_waiter: u64,
+    zygote: Slot,
+    /// Why the newest fork or start failed.
+    last_failure: Arc<str>,
+    /// What has to end before the pool has.
+    endings: Vec<Ending>,
+    starting: Vec<JoinHandle<()>>,
+    /// Leases that were not given back.
+    leased: usize,
+    /// Workers whose lease was dropped and that are not known to be dead.
+    condemned: HashSet<WorkerId>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// There is none; the next fork starts one.
+    Empty,
+    /// It starts; these are to be forked by it.
+    Starting(Vec<WorkerId>),
+    Ready(Arc<Zygote>),
+}
+
+/// What is done outside of the lock.
+enum Effect {
+    Fork(Arc<Zygote>, WorkerId),
+    Start,
+    Deliver(oneshot::Sender<Result<Lease, Refusal>>, Worker),
+    Refuse(oneshot::Sender<Result<Lease, Refusal>>, Refusal),
+    Retire(Worker),
+}
+
+impl Pool {
+    /// Starts the zygote and asks for the spares.
+    pub(crate) async fn start(options: PoolOptions) -> Result<Self, ZygoteError> {
+        let inner = Inner {
+            state: State::new(options.settings),
+            actions: Vec::new(),
+            idle: HashMap::new(),
+            waiting: HashMap::new(),
+            next_waiter: 0,
+            zygote: Slot::Empty,
+            last_failure: "the worker program has ended".into(),
+            endings: Vec::new(),
+            starting: Vec::new(),
+            leased: 0,
+            condemned: HashSet::new(),
+            closed: false,
+        };
+        let shared = Arc::new(Shared {
+            options,
+            runtime: Handle::current(),
+            nonces: AtomicU64::new(1),
+            inner: Mutex::new(inner),
+            returned: Notify::new(),
+        });
+        let (zygote, ending) = shared.start_zygote().await?;
+        {
+            let mut inner = shared.lock();
+            inner.zygote = Slot::Ready(Arc::new(zygote));
+            inner.endings.push(ending);
+        }
+        shared.change(State::on_started);
+        Ok(Self { shared })
+    }
+
+    /// A number that no other call of this pool has.
+    pub(crate) fn nonce(&self) -> Nonce {
+        Nonce(self.shared.nonces.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Waits for a worker, in the order of coming.
+    pub(crate) async fn lease(
+        &self,
+        want: Want,
+        queue_timeout: Option<Duration>,
+        cancel: Option<&CancellationToken>,
+    ) -> Result<Lease, Refusal> {
+        match queue_timeout {
+            None => self.lease_some_time(want, cancel).await,
+            Some(bound) => match tokio::time::timeout(bound, self.lease_some_time(want, cancel)).await {
+                Ok(result) => result,
+                Err(_elapsed) => Err(Refusal::QueueTimeout(bound)),
+            },
+        }
+    }
+
+    async fn lease_some_time(&self, want: Want, cancel: Option<&CancellationToken>) -> Result<Lease, Refusal> {
+        loop {
+            let lease = match self.shared.want(want.clone()) {
+                Wish::Granted(lease) => lease,
+                Wish::Refused(refusal) => return Err(refusal),
+                Wish::Waits(waiting) => waiting.granted(cancel).await?,
+            };
+            match usable(lease) {
+                Some(lease) => return Ok(lease),
+                // It died while it was idle, or said something that nobody had asked for.
+                None => continue,
+            }
+        }
+    }
+
+    /// Takes no call any more, waits until every lease was given back and every condemned worker is dead, and ends the
+    /// zygote. The caller sees to it that the calls end. Gives back how many deaths stayed unconfirmed.
+    pub(crate) async fn close(&self, bound: Duration) -> usize {
+        self.shared.lock().closed = true;
+        self.shared.change(State::on_closed);
+        let all_returned = async {
+            loop {
+                let returned = self.shared.returned.notified();
+                tokio::pin!(returned);
+                returned.as_mut().enable();
+                if self.shared.lock().outstanding() == 0 {
+                    return;
+                }
+                returned.await;
+            }
+        };
+        // Each death has its own bound in the watchdog; this one is behind it.
+        let _all = tokio::time::timeout(bound, all_returned).await;
+        let unconfirmed = self.shared.lock().outstanding();
+        self.shared.end_zygotes(bound).await;
+        unconfirmed
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The connection ends with the zygote's handle, and the zygote with it, after its workers.
+        self.shared.lock().zygote = Slot::Empty;
+        self.shared.change(State::on_closed);
+    }
+}
+
+enum Wish {
+    Granted(Lease),
+    Waits(Waiting),
+    Refused(Refusal),
+}
+
+/// A lease, if its worker can be used: it is alive, and a served one is silent. A worker that said something between
+/// two calls (a late or a second reply) is not trusted with another.
+fn usable(mut lease: Lease) -> Option<Lease> {
+    let worker = lease.worker()?;
+    let mut byte = [0];
+    let usable = match recv(&worker.process.socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Err(rustix::io::Errno::AGAIN) => true,
+        // A fresh worker says something only when its set-up failed: the call reads that and tells it.
+        Ok((_, count)) => count > 0 && worker.calls == 0,
+        Err(_) => false,
+    };
+    if usable {
+        Some(lease)
+    } else {
+        lease.finish();
+        None
+    }
+}
+
+/// A place in the queue; dropped, it is given up.
+struct Waiting {
+    id: WaiterId,
+    granted: oneshot::Receiver<Result<Lease, Refusal>>,
+    pool: Arc<Shared>,
+}
+
+impl Waiting {
+    async fn granted(mut self, cancel: Option<&CancellationToken>) -> Result<Lease, Refusal> {
+        let cancelled = async {
+            match cancel {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            granted = &mut self.granted => granted.unwrap_or(Err(Refusal::Closed)),
+            () = cancelled => Err(Refusal::Withdrawn),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut inner = self.pool.lock();
+        inner.state.on_withdrawn(self.id);
+        inner.waiting.remove(&self.id);
+    }
+}
+
+impl Inner {
+    /// How many workers somebody still has to be rid of.
+    fn outstanding(&self) -> usize {
+        self.leased + self.condemned.len()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock can panic half-way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn watchdog(&self) -> &Watchdog {
+        &self.options.watchdog
+    }
+
+    fn want(self: &Arc<Self>, want: Want) -> Wish {
+        let mut inner = self.lock();
+        let id = WaiterId(inner.next_waiter);
+        inner.next_waiter += 1;
+        let Inner { state, actions, .. } = &mut *inner;
+        let wish = match state.on_wanted(id, want, actions) {
+            Answer::Closed => Wish::Refused(Refusal::Closed),
+            Answer::Full => Wish::Refused(Refusal::QueueFull),
+            Answer::Waits => {
+                let (sender, granted) = oneshot::channel();
+                inner.waiting.insert(id, sender);
+                Wish::Waits(Waiting { id, granted, pool: Arc::clone(self) })
+            }
+            Answer::Granted(worker) => match inner.idle.remove(&worker) {
+                Some(worker) => {
+                    inner.leased += 1;
+                    Wish::Granted(Lease::new(worker, Arc::clone(self)))
+                }
+                // The state knows only workers that are in the map.
+                None => Wish::Refused(Refusal::Spawn("a worker that was ready is missing".into())),
+            },
+        };
+        let effects = self.effects(&mut inner);
+        drop(inner);
+        self.perform(effects);
+        wish
+    }
+
+    /// Tells the state what happened, and does what it says.
+    fn change(self: &Arc<Self>, event: impl FnOnce(&mut State, &mut Vec<Action>)) {
+        let mut inner = self.lock();
+        let Inner { state, actions, .. } = &mut *inner;
+        event(state, actions);
+        let effects = self.effects(&mut inner);
+        drop(inner);
+        self.perform(effects);
+    }
+
+    /// Turns the state's actions into what is done without the lock.
+    fn effects(&self, inner: &mut Inner) -> Vec<Effect> {
+        if inner.actions.is_empty() {
+            return Vec::new();
+        }
+        let mut effects = Vec::with_capacity(inner.actions.len());
+        for action in std::mem::take(&mut inner.actions) {
+            match action {
+                Action::Fork(worker) => match &mut inner.zygote {
+                    Slot::Ready(zygote) => effects.push(Effect::Fork(Arc::clone(zygote), worker)),
+                    Slot::Starting(pending) => pending.push(worker),
+                    Slot::Empty => {
+                        inner.zygote = Slot::Starting(vec![worker]);
+                        effects.push(Effect::Start);
+                    }
+                },
+                Action::Grant(waiter, worker) => {
+                    if let (Some(sender), Some(worker)) = (inner.waiting.remove(&waiter), inner.idle.remove(&worker)) {
+                        inner.leased += 1;
+                        effects.push(Effect::Deliver(sender, worker));
+                    }
+                }
+                Action::Fail(waiter) => {
+                    if let Some(sender) = inner.waiting.remove(&waiter) {
+                        let refusal =
+                            if inner.closed { Refusal::Closed } else { Refusal::Spawn(Arc::clone(&inner.last_failure)) };
+                        effects.push(Effect::Refuse(sender, refusal));
+                    }
+                }
+                Action::Retire(worker) => {
+                    if let Some(worker) = inner.idle.remove(&worker) {
+                        effects.push(Effect::Retire(worker));
+                    }
+                }
+            }
+        }
+        effects
+    }
+
+    fn perform(self: &Arc<Self>, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Fork(zygote, worker) => {
+                    if let Err(error) = zygote.fork(worker) {
+                        // It is gone, or does not read: its task will say that it is lost, and the state asks again.
+                        tracing::warn!(%error, "a zygote cannot be asked for a worker; it is ended");
+                        zygote.kill();
+                    }
+                }
+                Effect::Start => self.start_another_zygote(),
+                Effect::Deliver(sender, worker) => {
+                    // Whoever waited may have gone: then the lease is dropped, which gives the worker back.
+                    let _gone = sender.send(Ok(Lease::new(worker, Arc::clone(self))));
+                }
+                Effect::Refuse(sender, refusal) => {
+                    let _gone = sender.send(Err(refusal));
+                }
+                Effect::Retire(worker) => {
+                    worker.process.record_retirement(KillReason::Finished);
+                    self.watchdog().end(&worker.process);
+                }
+            }
+        }
+    }
+
+    async fn start_zygote(self: &Arc<Self>) -> Result<(Zygote, Ending), ZygoteError> {
+        let PoolOptions { program, strength, watchdog, scratch, .. } = &self.options;
+        let events = Arc::new(Events(Arc::downgrade(self)));
+        Zygote::start(program, scratch.for_zygote()?, *strength, watchdog.clone(), events).await
+    }
+
+    /// Starts a zygote in the place of one that was lost.
+    fn start_another_zygote(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        let task = self.runtime.spawn(async move {
+            let Some(shared) = weak.upgrade() else {
+                return;
+            };
+            let started = shared.start_zygote().await;
+            shared.on_zygote_started(started);
+        });
+        let mut inner = self.lock();
+        inner.starting.retain(|starting| !starting.is_finished());
+        inner.starting.push(task);
+    }
+
+    fn on_zygote_started(self: &Arc<Self>, started: Result<(Zygote, Ending), ZygoteError>) {
+        match started {
+            Ok((zygote, ending)) => {
+                let zygote = Arc::new(zygote);
+                let mut inner = self.lock();
+                inner.endings.retain(|ending| !ending.task.is_finished());
+                inner.endings.push(ending);
+                let pending = match std::mem::replace(&mut inner.zygote, Slot::Ready(Arc::clone(&zygote))) {
+                    Slot::Starting(pending) => pending,
+                    Slot::Empty | Slot::Ready(_) => Vec::new(),
+                };
+                if inner.closed {
+                    inner.zygote = Slot::Empty;
+                }
+                drop(inner);
+                self.perform(pending.into_iter().map(|worker| Effect::Fork(Arc::clone(&zygote), worker)).collect());
+            }
+            Err(error) => {
+                let mut text = error.to_string();
+                let mut cause = std::error::Error::source(&error);
+                while let Some(error) = cause {
+                    text = format!("{text}: {error}");
+                    cause = error.source();
+                }
+                self.lose_zygote(text);
+            }
+        }
+    }
+
+    fn lose_zygote(self: &Arc<Self>, why: String) {
+        let mut inner = self.lock();
+        inner.zygote = Slot::Empty;
+        inner.last_failure = why.into();
+        drop(inner);
+        self.change(State::on_zygote_lost);
+    }
+
+    /// A call is over, and its worker with it.
+    pub(super) fn give_back(self: &Arc<Self>, worker: Worker) {
+        let id = worker.process.id;
+        drop(worker);
+        self.lock().leased -= 1;
+        self.change(|state, actions| state.on_returned(id, Returned::Done, actions));
+        self.returned.notify_waiters();
+    }
+
+    /// A call is over, and its worker may serve `tool` again.
+    pub(super) fn keep(self: &Arc<Self>, worker: Worker, tool: Arc<str>) {
+        let id = worker.process.id;
+        let mut inner = self.lock();
+        inner.leased -= 1;
+        inner.idle.insert(id, worker);
+        drop(inner);
+        self.change(|state, actions| state.on_returned(id, Returned::Reusable(tool), actions));
+        self.returned.notify_waiters();
+    }
+
+    /// A call was dropped in the middle, and its worker is being killed. Its place is free when that is confirmed, or
+    /// given up: a task waits for it, since nobody else does.
+    pub(super) fn give_back_condemned(self: &Arc<Self>, worker: Worker) {
+        let process = Arc::clone(&worker.process);
+        drop(worker);
+        let mut inner = self.lock();
+        inner.leased -= 1;
+        inner.condemned.insert(process.id);
+        drop(inner);
+        self.change(|state, actions| state.on_returned(process.id, Returned::Condemned, actions));
+        let pool = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            process.until_settled().await;
+            if let Some(pool) = pool.upgrade() {
+                pool.on_worker_ended(process.id);
+            }
+        });
+    }
+
+    fn on_worker_ended(self: &Arc<Self>, worker: WorkerId) {
+        self.lock().condemned.remove(&worker);
+        self.change(|state, actions| state.on_ended(worker, actions));
+        self.returned.notify_waiters();
+    }
+
+    async fn end_zygotes(&self, bound: Duration) {
+        let (zygote, endings, starting) = {
+            let mut inner = self.lock();
+            let zygote = match std::mem::replace(&mut inner.zygote, Slot::Empty) {
+                Slot::Ready(zygote) => Some(zygote),
+                Slot::Empty | Slot::Starting(_) => None,
+            };
+            (zygote, std::mem::take(&mut inner.endings), std::mem::take(&mut inner.starting))
+        };
+        for task in starting {
+            task.abort();
+        }
+        let zygote = zygote.inspect(|zygote| zygote.ask_to_end());
+        let ended = async {
+            for Ending { task, reaped } in endings {
+                // Neither can fail but by a panic, which was reported where it happened.
+                let _reported = task.await;
+                let _reported = reaped.await;
+            }
+        };
+        if tokio::time::timeout(bound, ended).await.is_err() {
+            tracing::error!("the zygote did not end within {bound:?}; it is killed");
+            if let Some(zygote) = zygote {
+                zygote.kill();
+            }
+        }
+    }
+}
+
+/// What a zygote's task tells the pool. It holds the pool weakly, so that dropping the pool ends the zygote.
+struct Events(Weak<Shared>);
+
+impl ZygoteEvents for Events {
+    fn on_forked(&self, worker: Worker) {
+        if let Some(shared) = self.0.upgrade() {
+            let id = worker.process.id;
+            shared.lock().idle.insert(id, worker);
+            shared.change(|state, actions| state.on_forked(id, actions));
+        }
+    }
+
+    fn on_fork_failed(&self, worker: WorkerId, failure: SetupFailure) {
+        if let Some(shared) = self.0.upgrade() {
+            let error = std::io::Error::from_raw_os_error(failure.errno);
+            let why = match failure.errno {
+                0 => failure.step,
+                _ => format!("{}: {error}", failure.step),
+            };
+            shared.lock().last_failure = why.into();
+            shared.change(|state, actions| state.on_fork_failed(worker, actions));
+        }
+    }
+
+    fn on_ended(&self, worker: WorkerId) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.on_worker_ended(worker);
+        }
+    }
+
+    fn on_lost(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.lose_zygote("the worker program has ended".into());
+        }
+    }
+}

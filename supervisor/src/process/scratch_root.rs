@@ -1,0 +1,155 @@
+//! The directory that holds every worker's scratch directory, and the removal of what dead supervisors left.
+//!
+//! `$TMPDIR/toolexec-UID/run-XXXXXX/`, where the supervisor holds a shared lock on `run-XXXXXX` and each zygote one on
+//! its own directory in it. A directory on which nobody holds a lock belongs to nobody alive. The kernel drops a lock
+//! with its holder, so nothing that is killed can block the next start.
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, statat};
+use rustix::process::geteuid;
+use std::fs::{DirBuilder, read_dir};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use toolexec_worker::scratch::remove_tree;
+
+/// How often a new directory may be taken away before it is locked: only another start's clean-up does that, and
+/// only in the instant between making and locking.
+const ATTEMPTS: usize = 8;
+
+/// Why there is no place for scratch directories.
+#[derive(Debug, thiserror::Error)]
+pub enum ScratchError {
+    /// The directory cannot be made or locked.
+    #[error("no scratch directory can be made in {}", directory.display())]
+    Make {
+        /// Where.
+        directory: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory for this user is somebody else's.
+    #[error("{} is not a directory of this user's alone; remove it, or set TMPDIR to another place", directory.display())]
+    NotOurs {
+        /// Which.
+        directory: PathBuf,
+    },
+}
+
+/// The supervisor's scratch root; removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ScratchRoot {
+    directory: TempDir,
+    _lock: OwnedFd,
+    zygotes: std::sync::atomic::AtomicU64,
+}
+
+impl ScratchRoot {
+    /// Makes one for this process.
+    pub(crate) fn make() -> Result<Self, ScratchError> {
+        let parent = std::env::temp_dir().join(format!("toolexec-{}", geteuid().as_raw()));
+        // A relative TMPDIR would mean another place to a worker, which starts elsewhere.
+        let parent = std::path::absolute(&parent).map_err(make_error(&parent))?;
+        make_private(&parent)?;
+        for _ in 0..ATTEMPTS {
+            let directory =
+                tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
+            let lock = open(directory.path()).map_err(make_error(directory.path()))?;
+            flock(&lock, FlockOperation::LockShared).map_err(io::Error::from).map_err(make_error(directory.path()))?;
+            if is_still(directory.path(), &lock) {
+                return Ok(Self { directory, _lock: lock, zygotes: 0.into() });
+            }
+        }
+        Err(ScratchError::Make { directory: parent, source: io::ErrorKind::NotFound.into() })
+    }
+
+    /// Makes the directory of one more zygote.
+    pub(crate) fn for_zygote(&self) -> Result<PathBuf, ScratchError> {
+        let number = self.zygotes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let directory = self.directory.path().join(format!("z{number}"));
+        DirBuilder::new().mode(0o700).create(&directory).map_err(make_error(&directory))?;
+        Ok(directory)
+    }
+
+    /// Whether there is anything beside this supervisor's own directory.
+    pub(crate) fn has_neighbours(parent: &Path) -> bool {
+        read_dir(parent).is_ok_and(|entries| entries.count() > 1)
+    }
+
+    /// Removes what supervisors that are dead now have left beside this one's directory.
+    ///
+    /// Blocking, and as long as what they left is large.
+    pub(crate) fn remove_stale(parent: &Path) {
+        let Ok(entries) = read_dir(parent) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(b"run-") {
+                // What cannot be removed now is tried again at the next start.
+                let _later = remove_if_unlocked(&entry.path());
+            }
+        }
+    }
+
+    /// The directory in which each supervisor of this user has its own.
+    pub(crate) fn parent(&self) -> Option<&Path> {
+        self.directory.path().parent()
+    }
+}
+
+impl Drop for ScratchRoot {
+    fn drop(&mut self) {
+        // With a remover that withstands what tools make; TempDir's own would give up, and finds nothing after this.
+        let _later = remove(self.directory.path());
+    }
+}
+
+/// Removes a directory and everything below it, whatever a tool has made there.
+pub(crate) fn remove(directory: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = open(parent)?;
+    remove_tree(parent.as_fd(), name)
+}
+
+fn remove_if_unlocked(run: &Path) -> io::Result<()> {
+    let lock = open(run)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    let mut zygotes = Vec::new();
+    for entry in read_dir(run)?.flatten() {
+        // A zygote may outlive its supervisor for the moment in which it cleans up for itself.
+        let zygote = open(&entry.path())?;
+        flock(&zygote, FlockOperation::NonBlockingLockExclusive)?;
+        zygotes.push(zygote);
+    }
+    remove(run)
+}
+
+fn make_private(directory: &Path) -> Result<(), ScratchError> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(make_error(directory)(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let metadata = std::fs::symlink_metadata(directory).map_err(make_error(directory))?;
+    let ours = metadata.is_dir() && metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o077 == 0;
+    if ours { Ok(()) } else { Err(ScratchError::NotOurs { directory: directory.into() }) }
+}
+
+fn open(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(openat(CWD, directory, flags, Mode::empty())?)
+}
+
+fn is_still(directory: &Path, lock: &OwnedFd) -> bool {
+    match (statat(CWD, directory, AtFlags::SYMLINK_NOFOLLOW), fstat(lock)) {
+        (Ok(named), Ok(held)) => (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino),
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+    }
+}
+
+fn make_error(directory: &Path) -> impl FnOnce(io::Error) -> ScratchError + '_ {
+    move |source| ScratchError::Make { directory: directory.into(), source }
+}
+

@@ -1,0 +1,211 @@
+//! The promises of a tree kill, each to be checked with every mechanism that claims to kill a tree.
+//!
+//! The test files hold the list of promises and the mechanism; [`tree_kill_promises!`] makes a test of each.
+
+use crate::bound::{GONE, ORPHANS_GONE, assert_gone, assert_within};
+use crate::launch::{Finished, Toolexec};
+use crate::marker::Marker;
+use crate::process::Process;
+use crate::told::Told;
+use std::time::Duration;
+
+/// Makes one test of each promise; `$toolexec` makes the [`Toolexec`] that has to keep it.
+#[macro_export]
+macro_rules! tree_kill_promises {
+    ($toolexec:expr) => {
+        $crate::tree_kill_promises! { $toolexec;
+            grandchild_that_holds_the_output_pipe_dies_at_the_deadline
+            what_a_successful_tool_leaves_in_the_background_is_killed_and_counted
+            new_session_does_not_escape_the_deadline
+            new_session_does_not_outlive_its_tool
+            tool_that_ignores_polite_signals_dies_at_the_deadline
+            grace_lies_inside_the_time_limit
+            tool_that_obeys_the_polite_signal_ends_early_and_has_timed_out
+            twenty_spinning_daemons_die_at_the_deadline
+            stopped_process_dies_at_the_deadline
+            process_that_keeps_moving_on_dies_at_the_deadline
+            process_with_new_namespaces_dies_at_the_deadline
+            killed_supervisor_takes_its_running_call_with_it
+        }
+    };
+    ($toolexec:expr; $($promise:ident)+) => {
+        $(
+            #[test]
+            fn $promise() {
+                $crate::kill_tree::$promise(&$toolexec);
+            }
+        )+
+    };
+}
+
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// Runs a script with a limit of one second that it does not keep; rules R1, R2 and R3.
+#[track_caller]
+fn check_deadline(toolexec: &Toolexec, marker: &Marker, options: &[&str], script: &str) -> (Finished, Told) {
+    let finished = toolexec.run_shell(&[&["--timeout", "1"], options].concat(), script).watching(marker).finish();
+    finished.assert_code(124).assert_took(LIMIT).assert_marker_gone(marker);
+    let told = finished.told();
+    told.assert_end("timed_out TOOL_TIMEOUT killed")
+        .assert_killed_for("deadline")
+        .assert_at("/receipt/deadline_ms", 1000);
+    told.assert_at("/class", "transient").assert_at("/started", true).assert_at("/side_effects_possible", true);
+    assert_mechanism(toolexec, &told);
+    toolexec.room().assert_swept();
+    toolexec.assert_next_call_works();
+    (finished, told)
+}
+
+#[track_caller]
+fn assert_mechanism(toolexec: &Toolexec, told: &Told) {
+    match toolexec.strength() {
+        Some(strength) => told.assert_at("/receipt/strength", strength),
+        None => told.assert_kills_trees(),
+    };
+}
+
+/// Case O01.
+pub fn grandchild_that_holds_the_output_pipe_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40601);
+    let (finished, told) = check_deadline(toolexec, &marker, &[], &format!("sleep {marker} & echo begun; wait"));
+    finished.assert_saw_sleep(&marker, 1);
+    told.assert_at("/stdout/text", "begun\n");
+}
+
+/// Case O02.
+pub fn what_a_successful_tool_leaves_in_the_background_is_killed_and_counted(toolexec: &Toolexec) {
+    let marker = Marker::new(40602);
+    // The short sleep is there for the test to see both of them alive.
+    let script = format!("(sleep {marker} &); (nohup sleep {marker} >/dev/null 2>&1 &); sleep 0.3; printf ready");
+    let finished = toolexec.run_shell(&["--timeout", "20"], &script).watching(&marker).finish();
+    finished.assert_code(0).assert_was_quick().assert_saw_sleep(&marker, 2).assert_marker_gone(&marker);
+    let told = finished.told();
+    told.assert_end("ok - returned").assert_at("/stdout/text", "ready").assert_at("/exit/code", 0);
+    told.assert_at("/receipt/background_killed", 2).assert_at("/receipt/confirmed", true);
+    assert_mechanism(toolexec, &told);
+    toolexec.room().assert_swept();
+    toolexec.assert_next_call_works();
+}
+
+/// Case O03, first half.
+pub fn new_session_does_not_escape_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40603);
+    let script = format!("setsid -f sleep {marker} >/dev/null 2>&1; sleep {marker}");
+    let (finished, _) = check_deadline(toolexec, &marker, &[], &script);
+    finished.assert_saw_sleep(&marker, 2);
+    let sessions: Vec<u32> = sleeps(&finished, &marker).map(|process| process.session).collect();
+    assert!(sessions.windows(2).any(|pair| pair[0] != pair[1]), "both had one session: {sessions:?}");
+}
+
+/// Case O03, second half.
+pub fn new_session_does_not_outlive_its_tool(toolexec: &Toolexec) {
+    let marker = Marker::new(40603);
+    let script = format!("setsid -f sleep {marker} >/dev/null 2>&1; sleep 0.3; exit 0");
+    let finished = toolexec.run_shell(&["--timeout", "20"], &script).watching(&marker).finish();
+    finished.assert_code(0).assert_was_quick().assert_saw_sleep(&marker, 1).assert_marker_gone(&marker);
+    finished.told().assert_end("ok - returned").assert_at("/receipt/background_killed", 1);
+    toolexec.room().assert_swept();
+}
+
+/// Case O04.
+pub fn tool_that_ignores_polite_signals_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40604);
+    // What a shell ignores, its children ignore too.
+    let script = format!("trap '' HUP INT QUIT TERM; sleep {marker}; sleep {marker}");
+    check_deadline(toolexec, &marker, &[], &script).0.assert_saw_sleep(&marker, 1);
+}
+
+/// Case O04 with a grace: it is no time on top.
+pub fn grace_lies_inside_the_time_limit(toolexec: &Toolexec) {
+    let marker = Marker::new(40604);
+    let script = format!("trap '' HUP INT QUIT TERM; sleep {marker}; sleep {marker}");
+    check_deadline(toolexec, &marker, &["--grace", "400ms"], &script).0.assert_saw_sleep(&marker, 1);
+}
+
+/// A grace is used by who wants it.
+pub fn tool_that_obeys_the_polite_signal_ends_early_and_has_timed_out(toolexec: &Toolexec) {
+    let marker = Marker::new(40604);
+    let script = format!("trap 'echo goodbye; exit 0' TERM; sleep {marker} & wait");
+    let options = ["--timeout", "5", "--grace", "4500ms"];
+    let finished = toolexec.run_shell(&options, &script).watching(&marker).finish();
+    finished.assert_code(124).assert_took(Duration::from_millis(500)).assert_saw_sleep(&marker, 1);
+    finished.assert_marker_gone(&marker);
+    let told = finished.told();
+    told.assert_at("/status", "timed_out").assert_at("/code", "TOOL_TIMEOUT").assert_at("/stdout/text", "goodbye\n");
+    toolexec.room().assert_swept();
+}
+
+/// Daemons that use the processor as hard as they can.
+pub fn twenty_spinning_daemons_die_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40620);
+    let script = format!(
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+           (setsid -f sh -c 'while :; do :; done' {marker} >/dev/null 2>&1 &)
+         done
+         sleep {marker}"
+    );
+    let (finished, _) = check_deadline(toolexec, &marker, &[], &script);
+    // `sh` itself has the whole script among its arguments; the daemons have the marker alone as their last.
+    let spinning = |process: &&Process| process.arguments.last().is_some_and(|last| last == marker.as_str());
+    let count = finished.seen.iter().filter(spinning).filter(|process| !marker.is_sleep(process)).count();
+    assert!(count >= 20, "{count} daemons of 20 were seen: {:#?}", finished.seen);
+}
+
+/// A process that is stopped takes no signal but SIGKILL and SIGCONT.
+pub fn stopped_process_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40621);
+    let script = format!("sleep {marker} & kill -STOP $!; kill -STOP $$; wait");
+    let (finished, _) = check_deadline(toolexec, &marker, &[], &script);
+    assert!(
+        sleeps(&finished, &marker).any(|process| process.state == 'T'),
+        "no stopped sleep was seen: {:#?}",
+        finished.seen
+    );
+}
+
+/// A process that forks, ends, and goes on as its child, in a new session each time: nobody who reads a list of
+/// processes and then kills them catches it for sure.
+pub fn process_that_keeps_moving_on_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40622);
+    let hop = toolexec.room().write("hop", "setsid -f sh \"$0\" \"$1\" >/dev/null 2>&1\n");
+    let script = format!("sh {} {marker}; sleep {marker}", hop.display());
+    let (finished, _) = check_deadline(toolexec, &marker, &[], &script);
+    let hops = finished
+        .seen
+        .iter()
+        .filter(|process| process.arguments.last().is_some_and(|last| last == marker.as_str()) && process.name == "sh");
+    let count = hops.count();
+    assert!(count >= 3, "{count} hops were seen: {:#?}", finished.seen);
+}
+
+/// A process that is in PID and user namespaces of its own. Where users may make none, that is said aloud.
+pub fn process_with_new_namespaces_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40623);
+    let unshare = "unshare --user --map-root-user --pid --fork";
+    let tried = toolexec.run_shell(&["--timeout", "20"], &format!("{unshare} true")).finish();
+    if tried.code() != Some(0) {
+        return eprintln!("SKIPPED: a tool may not make namespaces here: {}", tried.told().text("/stderr/text"));
+    }
+    let script = format!("{unshare} sh -c 'setsid -f sleep {marker}; sleep {marker}'; sleep {marker}");
+    check_deadline(toolexec, &marker, &[], &script).0.assert_saw_sleep(&marker, 2);
+}
+
+/// Case O06: SIGKILL for the supervisor itself, in the middle of a call.
+pub fn killed_supervisor_takes_its_running_call_with_it(toolexec: &Toolexec) {
+    let marker = Marker::new(40606);
+    let script = format!("setsid -f sleep {marker} >/dev/null 2>&1; (sleep {marker} &); sleep {marker}");
+    let mut running = toolexec.run_shell(&[], &script).watching(&marker).start();
+    assert_within(GONE * 20, "three sleeps", || running.await_sleep().len() == 3);
+    running.kill();
+    assert_gone(ORPHANS_GONE, "the killed supervisor's tree", || marker.anywhere());
+    assert_gone(ORPHANS_GONE, "the killed supervisor's processes", || {
+        running.seen().iter().filter(|process| process.is_alive()).cloned().collect()
+    });
+    toolexec.assert_next_call_works();
+    // What the killed supervisor could not remove, the next one has removed.
+    toolexec.room().assert_swept();
+}
+
+fn sleeps<'a>(finished: &'a Finished, marker: &'a Marker) -> impl Iterator<Item = &'a Process> {
+    finished.seen.iter().filter(|process| marker.is_sleep(process))
+}

@@ -1,0 +1,15 @@
+//! What the integration tests of toolexec share.
+//!
+//! The tests see toolexec from outside: through its binary, through its library, and through `/proc`. Nothing here
+//! trusts what toolexec says about itself; that is compared with what the kernel says.
+
+pub mod bound;
+pub mod kill_tree;
+pub mod launch;
+pub mod marker;
+pub mod mix;
+pub mod process;
+pub mod random;
+pub mod room;
+pub mod shell;
+pub mod told;

@@ -1,0 +1,155 @@
+//! A worker's life: take a call, do it, leave nothing behind, reply.
+
+use crate::channel::Channel;
+use crate::sweep::sweep;
+use crate::sys::wait::{Wait, wait_any};
+use crate::tool::{Toolbox, command};
+use nix::sys::resource::{UsageWho, getrusage};
+use std::any::Any;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use toolexec_protocol::failure::{ErrorClass, Failure};
+use toolexec_protocol::id::Nonce;
+use toolexec_protocol::limits::MAX_BODY;
+use toolexec_protocol::message::{FromWorker, Report, Stdin, Task, ToWorker, Usage};
+
+/// How much a worker's largest resident set may grow over its first call's before it is retired: 64 MiB. A tool
+/// that leaks is so restarted long before it is a nuisance, one that merely caches is not.
+const GROWTH_BOUND: u64 = 64 * 1024 * 1024;
+
+/// The exit status of a worker that could not go on; its call is then answered as lost.
+const BROKEN: i32 = 70;
+
+/// Serves calls until the last one, or until the supervisor closes the socket. Returns the exit status.
+pub(crate) fn serve(mut channel: Channel<std::os::unix::net::UnixStream>, toolbox: &Toolbox) -> i32 {
+    let mut worker = Worker { scratch: scratch(), lowest_descriptor: lowest_free_descriptor(), first_rss: None, cpu_us: 0 };
+    loop {
+        match channel.receive::<ToWorker>() {
+            Ok(Some(ToWorker::Call { nonce, last, task })) => {
+                let Ok(reply) = worker.call(nonce, &task, &mut channel, toolbox) else {
+                    return BROKEN;
+                };
+                if channel.send(&reply).is_err() {
+                    return BROKEN;
+                }
+                if last {
+                    return 0;
+                }
+            }
+            Ok(None) => return 0,
+            Err(_) => return BROKEN,
+        }
+    }
+}
+
+struct Worker {
+    scratch: PathBuf,
+    /// The lowest free descriptor before the first call: a higher one later means that a call left some open.
+    lowest_descriptor: Option<i32>,
+    first_rss: Option<u64>,
+    /// What earlier calls of this worker had used.
+    cpu_us: u64,
+}
+
+impl Worker {
+    fn call(
+        &mut self,
+        nonce: Nonce,
+        task: &Task,
+        channel: &mut Channel<std::os::unix::net::UnixStream>,
+        toolbox: &Toolbox,
+    ) -> io::Result<FromWorker> {
+        let stdin = match task {
+            Task::Command(task) if task.stdin == Stdin::Descriptor => channel.take_descriptor(),
+            Task::Command(_) | Task::Tool { .. } => None,
+        };
+        match task {
+            Task::Command(task) => self.command(nonce, task, stdin, channel),
+            Task::Tool { name, arguments } => self.tool(nonce, name, arguments, toolbox),
+        }
+    }
+
+    fn command(
+        &mut self,
+        nonce: Nonce,
+        task: &toolexec_protocol::message::CommandTask,
+        stdin: Option<OwnedFd>,
+        channel: &Channel<std::os::unix::net::UnixStream>,
+    ) -> io::Result<FromWorker> {
+        let ended = command::run(task, stdin, &self.scratch, channel.as_fd())?;
+        // Back into the scratch directory, so that no directory of the user's is held between two calls. A tool may
+        // have removed it (case O13): then this worker stays where it is and serves no other call.
+        let returned = std::env::set_current_dir(&self.scratch).is_ok();
+        let reusable = returned && ended.background_killed == 0 && self.descriptors_unchanged();
+        Ok(FromWorker::Reply {
+            nonce,
+            report: ended.report,
+            background_killed: ended.background_killed,
+            usage: ended.usage,
+            reusable,
+        })
+    }
+
+    fn tool(&mut self, nonce: Nonce, name: &str, arguments: &[u8], toolbox: &Toolbox) -> io::Result<FromWorker> {
+        let (report, panicked) = match toolbox.get(name) {
+            None => (Report::UnknownTool, false),
+            Some(tool) => match catch_unwind(AssertUnwindSafe(|| tool.call(arguments))) {
+                Ok(Ok(value)) if value.len() <= MAX_BODY => (Report::Value(value), false),
+                Ok(Ok(value)) => (Report::Failure(too_large(value.len())), false),
+                Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
+                Err(panic) => (Report::Failure(panicked_with(panic.as_ref())), true),
+            },
+        };
+        // A failure to flush means that the supervisor has closed the pipe, and then nobody wants the output.
+        let _nobody_reads = io::stdout().flush();
+        let left = match wait_any(false)? {
+            Wait::NoChildren => crate::sweep::Swept::default(),
+            Wait::AllAlive | Wait::Reaped(_) => sweep()?,
+        };
+        let (usage, grown) = self.usage(left.usage)?;
+        let reusable = !panicked && !grown && left.killed == 0 && self.descriptors_unchanged();
+        Ok(FromWorker::Reply { nonce, report, background_killed: left.killed, usage, reusable })
+    }
+
+    /// What this call used, and whether the worker has grown too much.
+    fn usage(&mut self, children: Usage) -> io::Result<(Usage, bool)> {
+        let own = getrusage(UsageWho::RUSAGE_SELF)?;
+        let microseconds = |time: nix::sys::time::TimeVal| {
+            (time.tv_sec() as u64) * 1_000_000 + time.tv_usec() as u64
+        };
+        let total = microseconds(own.user_time()) + microseconds(own.system_time());
+        let rss = (own.max_rss() as u64) * 1024;
+        let used = total.saturating_sub(self.cpu_us) + children.cpu_us;
+        self.cpu_us = total;
+        let first = *self.first_rss.get_or_insert(rss);
+        let usage = Usage { cpu_us: used, max_rss_bytes: rss.max(children.max_rss_bytes) };
+        Ok((usage, rss > first + GROWTH_BOUND))
+    }
+
+    fn descriptors_unchanged(&self) -> bool {
+        self.lowest_descriptor.is_some() && self.lowest_descriptor == lowest_free_descriptor()
+    }
+}
+
+/// The lowest free descriptor: two system calls instead of reading `/proc/self/fd`. A call that leaves descriptors
+/// open takes the lowest ones first.
+fn lowest_free_descriptor() -> Option<i32> {
+    io::stdin().as_fd().try_clone_to_owned().ok().map(|copy| copy.as_raw_fd())
+}
+
+fn scratch() -> PathBuf {
+    // The zygote has put this worker into its scratch directory; only a directory that is gone has no name.
+    std::env::current_dir().unwrap_or_else(|_| "/".into())
+}
+
+fn too_large(length: usize) -> Failure {
+    let text = format!("the result has {length} bytes, more than the {MAX_BODY} that a call may return");
+    Failure::new(ErrorClass::Semantic, text)
+}
+
+fn panicked_with(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::new(ErrorClass::Semantic, format!("the tool panicked: {}", text.unwrap_or("without a text")))
+}

@@ -1,0 +1,11 @@
+//! The only home of `unsafe` in toolexec: the system calls that no safe wrapper offers.
+//!
+//! Each function is safe to call and says what it demands of the kernel; each `unsafe` block holds one call
+//! and the proof of its conditions.
+
+pub mod clone;
+pub mod close_range;
+pub mod exit;
+pub mod scheduling;
+pub mod signals;
+pub mod wait;
