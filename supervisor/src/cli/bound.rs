@@ -14,10 +14,11 @@ pub(super) struct Bound {
     begun: Vec<u8>,
     /// Whether the head is full, so that all that follows goes into the tail.
     is_full: bool,
+    /// What follows the head: all of it as long as the whole is within the bound, then its end.
     tail: VecDeque<u8>,
-    tail_limit: usize,
+    limit: usize,
+    passed: usize,
     seen: u64,
-    dropped: u64,
 }
 
 /// What was dropped of a stream.
@@ -32,15 +33,14 @@ pub(super) struct Dropped {
 impl Bound {
     /// Passes on at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
-        let head = limit / 2;
         Self {
-            head,
+            head: limit / 2,
             begun: Vec::new(),
             is_full: false,
             tail: VecDeque::new(),
-            tail_limit: limit - head,
+            limit,
+            passed: 0,
             seen: 0,
-            dropped: 0,
         }
     }
 
@@ -57,6 +57,7 @@ impl Bound {
         // A character is passed on whole or not at all.
         let begun = head.split_off(head.len() - unfinished(&head));
         self.head -= head.len();
+        self.passed += head.len();
         match over {
             None => self.begun = begun,
             Some(over) => {
@@ -70,24 +71,26 @@ impl Bound {
 
     /// What is to be passed on at the end, and what was dropped.
     pub(super) fn finish(self) -> (Vec<u8>, Dropped) {
-        let Self { begun, tail, seen, dropped, .. } = self;
+        let Self { begun, tail, limit, passed, seen, .. } = self;
         let mut tail = Vec::from(tail);
-        if dropped == 0 {
+        if seen <= limit as u64 {
             return ([begun, tail].concat(), Dropped { bytes: 0, of: seen });
         }
+        let tail_limit = limit - limit / 2;
+        tail.drain(..tail.len().saturating_sub(tail_limit));
         let broken = tail.iter().take(3).take_while(|byte| is_continuation(**byte)).count();
         tail.drain(..broken);
-        let dropped = dropped + broken as u64;
+        let dropped = seen - (passed + tail.len()) as u64;
         let marker = format!("\n[… {dropped} bytes dropped …]\n");
         ([marker.into_bytes(), tail].concat(), Dropped { bytes: dropped, of: seen })
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let kept = bytes.get(bytes.len().saturating_sub(self.tail_limit)..).unwrap_or_default();
-        let too_many = (self.tail.len() + kept.len()).saturating_sub(self.tail_limit);
+        let room = self.limit - self.passed;
+        let kept = bytes.get(bytes.len().saturating_sub(room)..).unwrap_or_default();
+        let too_many = (self.tail.len() + kept.len()).saturating_sub(room);
         self.tail.drain(..too_many);
         self.tail.extend(kept);
-        self.dropped += (bytes.len() - kept.len() + too_many) as u64;
     }
 }
 

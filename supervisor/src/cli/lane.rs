@@ -108,6 +108,10 @@ impl Lane {
         if let Some(writer) = not_started {
             writer.start().map_err(|error| WriteEnd::Failed(error.to_string()))?;
         }
+        // The thread says that it has ended before it is gone.
+        if let Some(end) = self.end() {
+            return Err(end);
+        }
         match self.pieces.reserve().await {
             Ok(permit) => Ok(Room { lane: self, permit }),
             Err(_) => Err(self.ended().await),

@@ -198,7 +198,7 @@ mod tests {
         };
         assert_eq!(text(1234, Some(2000)), "find: 1.2 s, 0.8 s left");
         assert_eq!(text(1234, None), "find: 1.2 s");
-        assert_eq!(text(2050, Some(2000)), "find: 2.1 s, the time is up");
+        assert_eq!(text(2100, Some(2000)), "find: 2.1 s, the time is up");
         assert_eq!(text(75_000, Some(600_000)), "find: 1:15, 8:45 left");
     }
 

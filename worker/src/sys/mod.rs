@@ -8,4 +8,5 @@ pub mod close_range;
 pub mod exit;
 pub mod scheduling;
 pub mod signals;
+pub mod spawn;
 pub mod wait;

@@ -3,18 +3,18 @@
 use super::search_path;
 use crate::sweep::{add_usage, signal_all, sweep};
 use crate::sys::exit;
+use crate::sys::spawn::spawn;
 use crate::sys::wait::{Wait, wait_any};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use toolexec_protocol::message::{CommandTask, Exit, Report, StartFailure, Stdin, Usage, WorkingDirectory};
 
 /// What came of a command.
@@ -38,7 +38,7 @@ pub(crate) fn run(
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGCHLD);
     signals.add(Signal::SIGTERM);
-    // Blocked only while a command runs; the standard library gives the program an empty mask.
+    // Blocked only while a command runs; the program gets an empty mask.
     signals.thread_block()?;
     let ended = run_blocked(task, stdin, scratch, supervisor, &signals);
     signals.thread_unblock()?;
@@ -112,40 +112,60 @@ fn start(task: &CommandTask, stdin: Option<OwnedFd>, scratch: &Path) -> Result<i
     // program (case O13), and a relative `PATH` element or program means what it means to the program.
     std::env::set_current_dir(directory).map_err(|error| StartFailure::Directory { errno: errno(&error) })?;
 
-    let mut environment: Vec<(OsString, OsString)> = task
-        .environment
-        .iter()
-        .map(|(name, value)| (OsString::from_vec(name.clone()), OsString::from_vec(value.clone())))
-        .collect();
-    for name in ["HOME", "TMPDIR"] {
-        if !environment.iter().any(|(given, _)| given == name) {
-            environment.push((name.into(), scratch.into()));
-        }
+    let environment = Environment::new(&task.environment, scratch);
+    let program = search_path::find(OsStr::from_bytes(&task.program), environment.path())?;
+    let program = c_string(program.into_os_string().into_vec(), "its program's name")?;
+    let mut arguments = vec![c_string(task.program.clone(), "its program's name")?];
+    for argument in &task.arguments {
+        arguments.push(c_string(argument.clone(), "an argument")?);
     }
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let program = search_path::find(OsStr::from_bytes(&task.program), path)?;
-
-    let mut command = Command::new(program);
-    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-    command.args(task.arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-    {
-        use std::os::unix::process::CommandExt;
-        command.arg0(OsStr::from_bytes(&task.program));
-    }
-    command.stdin(match (&task.stdin, stdin) {
-        (Stdin::Empty, _) => Stdio::null(),
-        (Stdin::Descriptor, Some(descriptor)) => descriptor.into(),
-        (Stdin::Descriptor, None) => return Err(StartFailure::Host { step: "receive its standard input".into(), errno: 0 }),
+    let input = match (&task.stdin, stdin) {
+        (Stdin::Empty, _) => None,
+        (Stdin::Descriptor, Some(descriptor)) => Some(descriptor),
+        (Stdin::Descriptor, None) => return Err(host("receive its standard input", 0)),
         (Stdin::Bytes(bytes), _) => {
-            let file = in_memory(bytes)
-                .map_err(|error| StartFailure::Host { step: "store its standard input".into(), errno: errno(&error) })?;
-            file.into()
+            Some(in_memory(bytes).map_err(|error| host("store its standard input", errno(&error)))?.into())
         }
-    });
-    match command.spawn() {
-        Ok(child) => Ok(child.id() as i32),
-        Err(error) => Err(start_failure(&error)),
+    };
+    // The worker's own standard input is empty.
+    let own = io::stdin();
+    let stdin = input.as_ref().map_or(own.as_fd(), OwnedFd::as_fd);
+    spawn(&program, &arguments, &environment.strings()?, stdin).map_err(|error| start_failure(&error))
+}
+
+/// The program's environment: what the call says, and a home in the scratch directory.
+struct Environment {
+    variables: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Environment {
+    fn new(given: &[(Vec<u8>, Vec<u8>)], scratch: &Path) -> Self {
+        let mut variables = given.to_vec();
+        for name in ["HOME", "TMPDIR"] {
+            if !variables.iter().any(|(given, _)| given == name.as_bytes()) {
+                variables.push((name.into(), scratch.as_os_str().as_bytes().to_vec()));
+            }
+        }
+        Self { variables }
     }
+
+    fn path(&self) -> Option<&OsStr> {
+        self.variables.iter().find(|(name, _)| name == b"PATH").map(|(_, value)| OsStr::from_bytes(value))
+    }
+
+    fn strings(&self) -> Result<Vec<CString>, StartFailure> {
+        let string = |(name, value): &(Vec<u8>, Vec<u8>)| c_string([name.as_slice(), b"=", value].concat(), "a variable");
+        self.variables.iter().map(string).collect()
+    }
+}
+
+/// The supervisor has refused a NUL already; a worker does not trust it for that.
+fn c_string(bytes: Vec<u8>, what: &str) -> Result<CString, StartFailure> {
+    CString::new(bytes).map_err(|_| host(&format!("pass {what}, which has a NUL byte"), libc::EINVAL))
+}
+
+fn host(step: &str, errno: i32) -> StartFailure {
+    StartFailure::Host { step: step.into(), errno }
 }
 
 /// A file in memory rather than a pipe: a program that does not read its input blocks nobody.
@@ -163,7 +183,7 @@ fn start_failure(error: &io::Error) -> StartFailure {
         Some(errno @ (libc::EACCES | libc::ENOEXEC | libc::EPERM | libc::EISDIR | libc::ELIBBAD | libc::ETXTBSY)) => {
             StartFailure::NotExecutable { errno }
         }
-        _ => StartFailure::Host { step: "start it".into(), errno: errno(error) },
+        _ => host("start it", errno(error)),
     }
 }
 
