@@ -164,7 +164,7 @@ impl Executor {
             }
         };
         policy.timeout = timeout.or(policy.timeout);
-        if let Err(error) = check(&policy) {
+        if let Err(error) = check(&policy, &prepared) {
             return Outcome::rejected(id, &tool, Code::InvalidArguments, error.into());
         }
         let (task, stdin) = match prepared {
@@ -222,7 +222,7 @@ fn last_part(program: &OsStr) -> String {
 }
 
 /// What a policy must not say: a limit of zero has no meaning that two users would agree on (case O21).
-fn check(policy: &Policy) -> Result<(), &'static str> {
+fn check(policy: &Policy, prepared: &Prepared) -> Result<(), &'static str> {
     let zero = |duration: Option<Duration>| duration.is_some_and(|duration| duration.is_zero());
     if zero(policy.timeout) {
         return Err("a timeout of zero is refused; leave it out for no limit");
@@ -235,6 +235,9 @@ fn check(policy: &Policy) -> Result<(), &'static str> {
     }
     if policy.output.is_some_and(|output| output < Policy::SMALLEST_OUTPUT) {
         return Err("an output bound of zero is refused");
+    }
+    if policy.grace.is_some() && matches!(prepared, Prepared::Tool { .. }) {
+        return Err("a grace period is for commands: a tool inside a worker program gets no SIGTERM");
     }
     match (policy.grace, policy.timeout) {
         (Some(_), None) => Err("a grace period needs a timeout to lie in"),

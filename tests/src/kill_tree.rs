@@ -20,7 +20,8 @@ macro_rules! tree_kill_promises {
             new_session_does_not_outlive_its_tool
             tool_that_ignores_polite_signals_dies_at_the_deadline
             grace_lies_inside_the_time_limit
-            tool_that_obeys_the_polite_signal_ends_early_and_has_timed_out
+            tool_that_dies_of_the_polite_signal_has_timed_out
+            tool_that_obeys_the_polite_signal_has_timed_out
             twenty_spinning_daemons_die_at_the_deadline
             stopped_process_dies_at_the_deadline
             process_that_keeps_moving_on_dies_at_the_deadline
@@ -122,16 +123,26 @@ pub fn grace_lies_inside_the_time_limit(toolexec: &Toolexec) {
     check_deadline(toolexec, &marker, &["--grace", "400ms"], &script).0.assert_saw_sleep(&marker, 1);
 }
 
-/// A grace is used by who wants it.
-pub fn tool_that_obeys_the_polite_signal_ends_early_and_has_timed_out(toolexec: &Toolexec) {
+/// What ends by the signal that toolexec has sent for the time limit has not crashed, it has timed out.
+pub fn tool_that_dies_of_the_polite_signal_has_timed_out(toolexec: &Toolexec) {
+    check_polite(toolexec, "(sleep MARKER &); sleep MARKER", "");
+}
+
+/// Nor has it succeeded, should it end orderly: it did so because its time was up.
+pub fn tool_that_obeys_the_polite_signal_has_timed_out(toolexec: &Toolexec) {
+    check_polite(toolexec, "trap 'echo goodbye; exit 0' TERM; sleep MARKER & wait", "goodbye\n");
+}
+
+#[track_caller]
+fn check_polite(toolexec: &Toolexec, script: &str, said: &str) {
     let marker = Marker::new(40604);
-    let script = format!("trap 'echo goodbye; exit 0' TERM; sleep {marker} & wait");
     let options = ["--timeout", "5", "--grace", "4500ms"];
-    let finished = toolexec.run_shell(&options, &script).watching(&marker).finish();
+    let launch = toolexec.run_shell(&options, &script.replace("MARKER", marker.as_str()));
+    let finished = launch.watching(&marker).finish();
+    let told = finished.told();
+    told.assert_at("/status", "timed_out").assert_at("/code", "TOOL_TIMEOUT").assert_at("/stdout/text", said);
     finished.assert_code(124).assert_took(Duration::from_millis(500)).assert_saw_sleep(&marker, 1);
     finished.assert_marker_gone(&marker);
-    let told = finished.told();
-    told.assert_at("/status", "timed_out").assert_at("/code", "TOOL_TIMEOUT").assert_at("/stdout/text", "goodbye\n");
     toolexec.room().assert_swept();
 }
 
@@ -156,11 +167,8 @@ pub fn stopped_process_dies_at_the_deadline(toolexec: &Toolexec) {
     let marker = Marker::new(40621);
     let script = format!("sleep {marker} & kill -STOP $!; kill -STOP $$; wait");
     let (finished, _) = check_deadline(toolexec, &marker, &[], &script);
-    assert!(
-        sleeps(&finished, &marker).any(|process| process.state == 'T'),
-        "no stopped sleep was seen: {:#?}",
-        finished.seen
-    );
+    let stopped = finished.seen.iter().filter(|process| process.state == 'T').count();
+    assert_eq!(stopped, 2, "the shell and its child were to be seen stopped: {:#?}", finished.seen);
 }
 
 /// A process that forks, ends, and goes on as its child, in a new session each time: nobody who reads a list of

@@ -496,8 +496,8 @@ mod tests {
         let finished = running.finish();
         finished.assert_code(0);
         let found = |check: &dyn Fn()| catch_unwind(AssertUnwindSafe(check)).is_err();
-        assert!(found(&|| drop(finished.assert_marker_gone(&marker))));
-        assert!(found(&|| drop(finished.assert_nothing_runs())));
+        assert!(found(&|| _ = finished.assert_marker_gone(&marker)));
+        assert!(found(&|| _ = finished.assert_nothing_runs()));
         drop(pipe);
         assert_gone(PATIENCE, "what was left behind", || marker.anywhere());
     }

@@ -133,7 +133,7 @@ impl Planned {
             Kind::Flood => {
                 require("bytes", told.number("/stdout/bytes"), FLOOD + 12)?;
                 require("head", stdout.get(..12).unwrap_or_default(), format!("{:012}", self.number).as_str())?;
-                require("bound kept", stdout.len() <= KEPT, true)?;
+                require("bytes dropped", told.number("/stdout/dropped"), FLOOD + 12 - KEPT as u64)?;
             }
             Kind::Daemon => {
                 require("stdout", stdout, line.as_str())?;

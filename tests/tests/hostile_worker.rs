@@ -114,7 +114,7 @@ fn check_extra_reply(behaviour: &str) {
                 let told = call(&executor, behaviour, 5, worker).await;
                 match told.end().as_str() {
                     LOST => {}
-                    _ => drop(told.assert_end("error TOOL_ERROR returned").assert_at("/exit/code", 5)),
+                    _ => _ = told.assert_end("error TOOL_ERROR returned").assert_at("/exit/code", 5),
                 }
                 let next = call(&executor, "honest", round, worker).await;
                 let end = if round == 0 { "ok - returned" } else { "error TOOL_ERROR returned" };

@@ -146,6 +146,8 @@ pub enum Termination {
     Returned,
     /// By SIGKILL, and their death was confirmed.
     Killed,
+    /// On request: the command ended at the SIGTERM that begins a grace period.
+    Stopped,
 }
 
 /// How a command's own process ended: exactly one of the two is there.

@@ -17,10 +17,10 @@ use std::path::PathBuf;
                   deadline the whole process tree of a call gets SIGKILL, and the call is answered after the kernel \
                   has confirmed that nothing of it is left.",
     after_help = "Examples:
-  toolexec run --timeout 2s -- python3 script.py     run a command for two seconds at most
-  toolexec run find_in_text --args @call.json        call a tool of ./toolexec.toml
-  toolexec list                                      which tools there are, and what their deadline does here
-  toolexec doctor                                    what this machine can do, and how to get what is missing",
+  toolexec run --timeout 2s -- python3 x.py     a command, for two seconds at most
+  toolexec run find_in_text --args @call.json   a tool of ./toolexec.toml
+  toolexec list                                 the tools of ./toolexec.toml
+  toolexec doctor                               what this machine can do",
     after_long_help = AFTER_LONG_HELP,
     max_term_width = 110,
     disable_help_subcommand = true
@@ -44,10 +44,10 @@ pub(super) struct Arguments {
 
 const AFTER_LONG_HELP: &str = "\
 Examples:
-  toolexec run --timeout 2s -- python3 script.py     run a command for two seconds at most
-  toolexec run find_in_text --args @call.json        call a tool of ./toolexec.toml
-  toolexec list                                      which tools there are, and what their deadline does here
-  toolexec doctor                                    what this machine can do, and how to get what is missing
+  toolexec run --timeout 2s -- python3 x.py     a command, for two seconds at most
+  toolexec run find_in_text --args @call.json   a tool of ./toolexec.toml
+  toolexec list                                 the tools of ./toolexec.toml
+  toolexec doctor                               what this machine can do
 
 Exit codes:
   0          the tool succeeded
@@ -56,9 +56,10 @@ Exit codes:
   124        timed out
   125        toolexec refused or failed: usage, catalogue, arguments, start
   126, 127   the command cannot be executed, cannot be found
-  128 + n    ended by signal n; 129, 130, 143: toolexec itself was asked to end by SIGHUP, SIGINT, SIGTERM
+  128 + n    ended by signal n; 130 interrupted by the user, 143 by SIGTERM
   141        whoever read the output went away
-A command may itself exit with 124 or more: `--json` tells the two apart, and so does a line on standard error.
+A command may itself exit with 124 or more: --json tells the two apart, and so
+does a line on standard error.
 
 Colours appear on a terminal only, and never with NO_COLOR.";
 
@@ -87,13 +88,13 @@ otherwise).
 A command gets an empty standard input, no terminal, a scrubbed environment (see --env) and a session of its own. \
 What it leaves running in the background is killed when it is over.",
     after_help = "Examples:
-  toolexec run --timeout 1s -- sh -c 'sleep 100 & wait'     killed after a second, with its background child
-  toolexec run --timeout 10s --grace 2s -- ./server         SIGTERM after 8 s, SIGKILL after 10 s
-  toolexec run --stdin - -- wc -c < file                    the command reads what toolexec would
-  toolexec run --env HTTP_PROXY --env LANG=C -- ./fetch     two more variables
-  toolexec run --json -- make | jq .timing                  one JSON object on one line
+  toolexec run --timeout 1s -- sh -c 'sleep 100 & wait'   both die after a second
+  toolexec run --timeout 10s --grace 2s -- ./server       SIGTERM 2 s before SIGKILL
+  toolexec run --stdin - -- wc -c < file                  it reads what toolexec would
+  toolexec run --env HTTP_PROXY --env LANG=C -- ./fetch   two more variables
+  toolexec run --json -- make | jq .timing                one JSON object, one line
   toolexec run find_in_text --args '{\"pattern\":\"a+\",\"text\":\"caat\"}'
-  jq -n '{text: $t}' --arg t \"$(cat long)\" | toolexec run count --args -
+  ./arguments | toolexec run find_in_text --args -        too long for a command line
 
 Durations are 500ms, 2s, 1m; a bare number is seconds. Sizes are 4096, 64KiB, 1MiB."
 )]

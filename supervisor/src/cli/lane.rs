@@ -39,6 +39,12 @@ impl Target {
         }
     }
 
+    /// Whether both lead to the same file, pipe or terminal, so that what is written to one appears behind the other.
+    pub(super) fn are_one() -> bool {
+        let place = |target: Self| rustix::fs::fstat(target.descriptor()).map(|found| (found.st_dev, found.st_ino));
+        place(Self::Output).is_ok_and(|output| place(Self::Error) == Ok(output))
+    }
+
     fn descriptor(self) -> BorrowedFd<'static> {
         match self {
             Self::Output => rustix::stdio::stdout(),

@@ -39,6 +39,13 @@ struct Outlets {
     screen: Arc<Screen>,
 }
 
+impl Outlets {
+    /// Whether what is said next would be behind a line that was begun.
+    fn are_in_a_line(&self) -> bool {
+        self.error.is_in_a_line() || (self.output.is_in_a_line() && Target::are_one())
+    }
+}
+
 /// What is known of a call beside its outcome.
 struct Facts {
     asked: Asked,

@@ -31,7 +31,7 @@ impl Moment {
 
     /// The same in whole microseconds, as outcomes tell it.
     pub(crate) fn us_since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0) / 1_000
+        u64::try_from(self.since(earlier).as_micros()).unwrap_or(u64::MAX)
     }
 }
 

@@ -64,12 +64,14 @@ impl<T> DeadlineQueue<T> {
         self.timer
     }
 
-    /// How many items wait.
+    /// How many items wait. Nobody but the tests asks yet.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether no item waits.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

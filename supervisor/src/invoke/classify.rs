@@ -8,6 +8,7 @@ use crate::call::{Code, Exit, KillReason, Outcome, Policy, Receipt, Status, Term
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate, WorkerProcess};
 use serde_json::value::RawValue;
+use std::time::Duration;
 use toolexec_protocol::failure::ErrorClass;
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
@@ -77,7 +78,10 @@ impl Verdict {
             // Before it replied, the worker had seen that nothing was left below it.
             End::Replied(reply) => Receipt {
                 strength,
-                reason: KillReason::Finished,
+                reason: match self.status {
+                    Status::TimedOut => KillReason::Deadline,
+                    _ => KillReason::Finished,
+                },
                 deadline_ms,
                 signalled_after_us: None,
                 dead_after_us: None,
@@ -134,7 +138,7 @@ pub(super) fn classify(end: &End, policy: &Policy) -> Verdict {
         End::TooLarge(error) => {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
-        End::Replied(reply) => replied(reply),
+        End::Replied(reply) => replied(reply, policy),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
@@ -156,9 +160,14 @@ fn refused(refusal: &Refusal) -> Verdict {
     }
 }
 
-fn replied(reply: &Reply) -> Verdict {
+fn replied(reply: &Reply, policy: &Policy) -> Verdict {
     let verdict = match &reply.report {
         Report::Command(message::Exit::Code(0)) => started(Status::Ok, None, None, None),
+        // It ended because it was asked to, when its time was nearly up. One that ends well all the same was in time.
+        Report::Command(_) if reply.asked_to_end => Verdict {
+            termination: Some(Termination::Stopped),
+            ..started(Status::TimedOut, Some(Code::ToolTimeout), Some(ErrorClass::Transient), Some(stopped(policy)))
+        },
         Report::Command(message::Exit::Code(code)) => {
             let text = format!("the command exited with status {code}");
             started(Status::Error, Some(Code::ToolError), Some(ErrorClass::Semantic), Some(text))
@@ -265,13 +274,21 @@ fn condemned(reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Optio
 }
 
 fn timed_out(policy: &Policy) -> String {
-    // A limit below a millisecond is told in full.
-    match policy.timeout {
-        Some(timeout) if timeout.as_millis() > 0 && timeout.subsec_nanos() % 1_000_000 == 0 => {
-            format!("tool call timed out after {}ms", timeout.as_millis())
-        }
-        Some(timeout) => format!("tool call timed out after {timeout:?}"),
-        None => "tool call timed out".into(),
+    format!("tool call timed out after {}", policy.timeout.map_or_else(String::new, milliseconds))
+}
+
+fn stopped(policy: &Policy) -> String {
+    let grace = policy.grace.map_or_else(String::new, milliseconds);
+    let timeout = policy.timeout.map_or_else(String::new, milliseconds);
+    format!("tool call timed out: it was asked to end {grace} before its limit of {timeout}, and ended")
+}
+
+/// Whole milliseconds as such; what has a fraction of one, in full.
+fn milliseconds(duration: Duration) -> String {
+    if duration.as_millis() > 0 && duration.subsec_nanos() % 1_000_000 == 0 {
+        format!("{}ms", duration.as_millis())
+    } else {
+        format!("{duration:?}")
     }
 }
 

@@ -190,6 +190,8 @@ pub(super) struct Reply {
     pub(super) background_killed: u32,
     pub(super) usage: toolexec_protocol::message::Usage,
     pub(super) reusable: bool,
+    /// It was asked to end before it replied, since its time was nearly up.
+    pub(super) asked_to_end: bool,
 }
 
 /// How the running part of a call has ended.
@@ -262,7 +264,9 @@ impl Running {
             }
             FromWorker::Reply { report, background_killed, usage, reusable, .. } => {
                 if process.record_reply(self.call) {
-                    Ended::Reply(Reply { report, background_killed, usage, reusable })
+                    let asked_to_end = process.asked_to_end();
+                    let reusable = reusable && !asked_to_end;
+                    Ended::Reply(Reply { report, background_killed, usage, reusable, asked_to_end })
                 } else {
                     // The kill was recorded first: the reply is dropped.
                     Ended::Condemned
@@ -370,7 +374,8 @@ fn waiting_reply(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce)
     loop {
         match frames.next::<FromWorker>() {
             Ok(Some(FromWorker::Reply { nonce, report, background_killed, usage, .. })) if nonce == call => {
-                return Some(Reply { report, background_killed, usage, reusable: false });
+                let asked_to_end = process.asked_to_end();
+                return Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
             }
             Ok(None) => {}
             Ok(Some(_)) | Err(_) => return None,

@@ -47,6 +47,8 @@ pub(crate) struct WorkerProcess {
     /// The zygote is gone and will tell nothing any more.
     orphaned: AtomicBool,
     gave_up: AtomicBool,
+    /// The tree was asked to end by itself.
+    asked_to_end: AtomicBool,
     /// A whole reply lay in the socket when the deadline came.
     answered_in_time: AtomicBool,
     /// Something of the above has changed.
@@ -104,6 +106,7 @@ impl WorkerProcess {
             ended: OnceLock::new(),
             orphaned: AtomicBool::new(false),
             gave_up: AtomicBool::new(false),
+            asked_to_end: AtomicBool::new(false),
             answered_in_time: AtomicBool::new(false),
             changed: Notify::new(),
         }
@@ -165,9 +168,15 @@ impl WorkerProcess {
         let _first = self.signalled_at.set(Moment::now());
     }
 
-    /// Asks the tree to end by itself.
+    /// Asks the tree to end by itself. Such a worker serves no other call.
     pub(crate) fn ask_to_end(&self) {
+        // Before the signal: whoever sees what came of it sees this too.
+        self.asked_to_end.store(true, Ordering::Release);
         let _gone = pidfd_send_signal(&self.pidfd, Signal::TERM);
+    }
+
+    pub(crate) fn asked_to_end(&self) -> bool {
+        self.asked_to_end.load(Ordering::Acquire)
     }
 
     pub(crate) fn on_dead(&self, at: Moment) {

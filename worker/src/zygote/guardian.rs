@@ -6,11 +6,12 @@
 use super::Serve;
 use super::fork::{become_worker, failed};
 use crate::sandbox::Start;
-use crate::sweep::{signal_all, sweep};
+use crate::sweep::sweep;
 use crate::sys::clone::{Namespaces, Side, clone3};
 use crate::sys::wait::{Wait, wait_any};
 use crate::sys::{close_range, exit};
-use nix::sys::signal::{SigSet, Signal, raise};
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::unistd::Pid;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -57,7 +58,8 @@ fn guard(worker: i32, signals: &SigSet) -> ! {
         match signals.wait() {
             Ok(SWEEP_SIGNAL) => break None,
             Ok(Signal::SIGTERM) => {
-                signal_all(Signal::SIGTERM);
+                // The worker passes it on to the tool's tree. Its number is its own until it is reaped here.
+                let _ended = kill(Pid::from_raw(worker), Signal::SIGTERM);
             }
             Ok(_) | Err(_) => {}
         }

@@ -635,7 +635,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(150_000))]
+        #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
         fn no_catalogue_makes_the_reader_panic(text in text()) {

@@ -87,15 +87,13 @@ fn about_the_end(outcome: &Outcome, circumstances: &Circumstances) -> Option<Rem
             Some(Remark::failure(format!("timed out{limit}{}", ending(outcome, " after the deadline"))))
         }
         Status::Cancelled => match circumstances.disturbance {
-            // Whoever has read enough, as `head` does, wants to read no more.
-            Some(Disturbance::ReaderGone) => None,
+            // Whoever has read enough, as `head` does, wants to read no more. What could not be written is told already.
+            Some(Disturbance::ReaderGone | Disturbance::OutputFailed) => None,
             Some(Disturbance::Interrupted(interrupt) | Disturbance::CutShort(interrupt)) => {
                 let ending = ending(outcome, " after the signal");
                 Some(Remark::failure(format!("interrupted by {}{ending}", interrupt.name())))
             }
-            Some(Disturbance::OutputFailed) | None => {
-                Some(Remark::failure(format!("cancelled{}", ending(outcome, ""))))
-            }
+            None => Some(Remark::failure(format!("cancelled{}", ending(outcome, "")))),
         },
         Status::Crashed => {
             let signal = outcome.exit.as_ref().and_then(|exit| exit.signal.as_deref());
@@ -145,6 +143,7 @@ fn ending(outcome: &Outcome, after: &str) -> String {
     };
     let how = match outcome.termination {
         Some(Termination::Killed) => "killed, ",
+        Some(Termination::Stopped) => "ended at SIGTERM, ",
         Some(Termination::Returned) | None => "",
     };
     let when = match receipt.dead_after_us {

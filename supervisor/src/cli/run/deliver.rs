@@ -172,7 +172,7 @@ async fn say(remarks: &[Remark], since: Option<Instant>, manner: Manner, outlets
     if text.is_empty() {
         return;
     }
-    if outlets.error.is_in_a_line() {
+    if outlets.are_in_a_line() {
         text.insert(0, '\n');
     }
     let saying = write_all(&outlets.error, text.into_bytes());
