@@ -1,4 +1,4 @@
-//! The one place that names the serializer and its options.
+//! The one place that knows the serializer's options; elsewhere only its derives and its two traits appear.
 //!
 //! bincode with fixed-width little-endian integers and a limit on every decode; `docs/decisions/0001-bincode.md`
 //! says why, and how it would be replaced. The encoding is canonical: a value has one byte string, and a

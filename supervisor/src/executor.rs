@@ -5,7 +5,7 @@ use crate::catalogue::{Prepared, ToolTable};
 use crate::deadline::{WatchdogError, WatchdogThread};
 use crate::invoke::{self, Plan, task_of};
 use crate::pool::{Pool, PoolOptions, Refusal, Want};
-use crate::process::{ScratchError, ScratchRoot, ZygoteError};
+use crate::process::{ScratchRoot, ZygoteError};
 use crate::{KillStrength, PoolSettings, Scheduling, WorkerProgram};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -50,9 +50,6 @@ pub enum StartError {
     /// There is no watchdog.
     #[error(transparent)]
     Watchdog(#[from] WatchdogError),
-    /// There is no place for scratch directories.
-    #[error(transparent)]
-    Scratch(#[from] ScratchError),
     /// There is no zygote.
     #[error(transparent)]
     Zygote(#[from] ZygoteError),
@@ -115,8 +112,8 @@ impl ExecutorBuilder {
     pub async fn start(self) -> Result<Executor, StartError> {
         let Self { program, tools, pool, strength, kill_bound } = self;
         let watchdog = WatchdogThread::start(kill_bound)?;
-        let scratch = ScratchRoot::make()?;
-        remove_stale(&scratch);
+        remove_stale();
+        let scratch = ScratchRoot::default();
         let options = PoolOptions { settings: pool, program, strength, watchdog: watchdog.handle(), scratch };
         let pool = Pool::start(options).await?;
         Ok(Executor { tools, closing: CancellationToken::new(), kill_bound, pool, watchdog })
@@ -125,8 +122,8 @@ impl ExecutorBuilder {
 
 /// Removes what dead supervisors left, on a thread of its own since that may be much. Whatever this one does not get to
 /// is left to the next start.
-fn remove_stale(scratch: &ScratchRoot) {
-    if let Some(parent) = scratch.parent().map(Path::to_owned)
+fn remove_stale() {
+    if let Ok(parent) = ScratchRoot::parent()
         && ScratchRoot::has_neighbours(&parent)
     {
         let name = "toolexec-stale".to_owned();

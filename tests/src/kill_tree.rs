@@ -21,11 +21,14 @@ macro_rules! tree_kill_promises {
             tool_that_ignores_polite_signals_dies_at_the_deadline
             grace_lies_inside_the_time_limit
             tool_that_dies_of_the_polite_signal_has_timed_out
-            tool_that_obeys_the_polite_signal_has_timed_out
+            tool_that_gives_up_when_asked_has_timed_out
+            tool_that_succeeds_when_asked_to_end_was_in_time
             twenty_spinning_daemons_die_at_the_deadline
             stopped_process_dies_at_the_deadline
             process_that_keeps_moving_on_dies_at_the_deadline
             process_with_new_namespaces_dies_at_the_deadline
+            tool_that_stops_its_worker_dies_at_the_deadline
+            tool_that_kills_its_worker_dies_with_it_or_has_no_effect
             killed_supervisor_takes_its_running_call_with_it
         }
     };
@@ -128,10 +131,24 @@ pub fn tool_that_dies_of_the_polite_signal_has_timed_out(toolexec: &Toolexec) {
     check_polite(toolexec, "(sleep MARKER &); sleep MARKER", "");
 }
 
-/// Nor has it succeeded, should it end orderly: it did so because its time was up.
-pub fn tool_that_obeys_the_polite_signal_has_timed_out(toolexec: &Toolexec) {
-    check_polite(toolexec, "trap 'echo goodbye; exit 0' TERM; sleep MARKER & wait", "goodbye\n");
+/// Nor has it failed by itself, should it end in an orderly way.
+pub fn tool_that_gives_up_when_asked_has_timed_out(toolexec: &Toolexec) {
+    check_polite(toolexec, "trap 'echo goodbye; exit 3' TERM; sleep MARKER & wait", "goodbye\n");
 }
+
+/// A tool that uses its grace to succeed was in time.
+pub fn tool_that_succeeds_when_asked_to_end_was_in_time(toolexec: &Toolexec) {
+    let marker = Marker::new(40604);
+    let script = format!("trap 'echo done; exit 0' TERM; sleep {marker} & wait");
+    let options = ["--timeout", "5", "--grace", "4500ms"];
+    let finished = toolexec.run_shell(&options, &script).watching(&marker).finish();
+    finished.assert_code(0).assert_took(GRACE_BEGINS).assert_saw_sleep(&marker, 1).assert_marker_gone(&marker);
+    finished.told().assert_end("ok - returned").assert_at("/stdout/text", "done\n");
+    toolexec.room().assert_swept();
+}
+
+/// When the grace begins in these tests.
+const GRACE_BEGINS: Duration = Duration::from_millis(500);
 
 #[track_caller]
 fn check_polite(toolexec: &Toolexec, script: &str, said: &str) {
@@ -141,7 +158,8 @@ fn check_polite(toolexec: &Toolexec, script: &str, said: &str) {
     let finished = launch.watching(&marker).finish();
     let told = finished.told();
     told.assert_at("/status", "timed_out").assert_at("/code", "TOOL_TIMEOUT").assert_at("/stdout/text", said);
-    finished.assert_code(124).assert_took(Duration::from_millis(500)).assert_saw_sleep(&marker, 1);
+    told.assert_at("/class", "transient");
+    finished.assert_code(124).assert_took(GRACE_BEGINS).assert_saw_sleep(&marker, 1);
     finished.assert_marker_gone(&marker);
     toolexec.room().assert_swept();
 }
@@ -196,6 +214,34 @@ pub fn process_with_new_namespaces_dies_at_the_deadline(toolexec: &Toolexec) {
     }
     let script = format!("{unshare} sh -c 'setsid -f sleep {marker}; sleep {marker}'; sleep {marker}");
     check_deadline(toolexec, &marker, &[], &script).0.assert_saw_sleep(&marker, 2);
+}
+
+/// A tool may stop what looks after it, should it have the right to.
+pub fn tool_that_stops_its_worker_dies_at_the_deadline(toolexec: &Toolexec) {
+    let marker = Marker::new(40615);
+    let script = format!("(setsid sleep {marker} &); kill -STOP $PPID; sleep {marker}");
+    check_deadline(toolexec, &marker, &[], &script).0.assert_saw_sleep(&marker, 2);
+}
+
+/// In a PID namespace the kernel protects the worker from its tool. Elsewhere the call is lost, and nothing of it stays.
+pub fn tool_that_kills_its_worker_dies_with_it_or_has_no_effect(toolexec: &Toolexec) {
+    let marker = Marker::new(40614);
+    let script = format!("(setsid sleep {marker} &); sleep 0.3; kill -KILL $PPID; sleep 0.3; echo unharmed");
+    let finished = toolexec.run_shell(&["--timeout", "20"], &script).watching(&marker).finish();
+    finished.assert_was_quick().assert_saw_sleep(&marker, 1).assert_marker_gone(&marker);
+    let told = finished.told();
+    match told.text("/receipt/strength") {
+        "pid-namespace" => {
+            finished.assert_code(0);
+            told.assert_end("ok - returned").assert_at("/stdout/text", "unharmed\n");
+        }
+        _ => {
+            finished.assert_code(125);
+            told.assert_end("failed WORKER_LOST killed").assert_at("/receipt/confirmed", true);
+        }
+    }
+    toolexec.room().assert_swept();
+    toolexec.assert_next_call_works();
 }
 
 /// Case O06: SIGKILL for the supervisor itself, in the middle of a call.

@@ -4,6 +4,7 @@
 //! trusts what toolexec says about itself; that is compared with what the kernel says.
 
 pub mod bound;
+pub mod five_hundred;
 pub mod kill_tree;
 pub mod launch;
 pub mod marker;

@@ -62,6 +62,23 @@ impl Planned {
     /// # Errors
     /// What is wrong, in words.
     pub async fn run(&self, executor: &Executor) -> Result<(), String> {
+        self.check(&self.call(executor).await)
+    }
+
+    /// As [`Planned::run`], while somebody kills workers and zygotes: the call may also be lost, which has to be said
+    /// so. Gives back whether it was.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub async fn run_among_losses(&self, executor: &Executor) -> Result<bool, String> {
+        let told = self.call(executor).await;
+        if told.at("/code") == "WORKER_LOST" && told.at("/started") == true {
+            return Ok(true);
+        }
+        self.check(&told).map(|()| false)
+    }
+
+    async fn call(&self, executor: &Executor) -> Told {
         let mut call = ToolCall::command(self.command(), self.policy());
         let mut withdrawal = None;
         if self.kind == Kind::Cancel {
@@ -75,10 +92,13 @@ impl Planned {
         }
         let outcome = executor.call(call).await;
         if let Some(task) = withdrawal {
-            task.await.map_err(|error| error.to_string())?;
+            task.abort();
         }
-        let told = Told::of(&outcome);
-        self.check(&told).map_err(|what| format!("{self:?}: {what} of {:#}", told.0))
+        Told::of(&outcome)
+    }
+
+    fn check(&self, told: &Told) -> Result<(), String> {
+        self.compare(told).map_err(|what| format!("{self:?}: {what} of {:#}", told.0))
     }
 
     fn command(&self) -> Command {
@@ -103,7 +123,7 @@ impl Planned {
         1 + self.number % 100
     }
 
-    fn check(&self, told: &Told) -> Result<(), String> {
+    fn compare(&self, told: &Told) -> Result<(), String> {
         let started = told.at("/started") == true;
         let end = match self.kind {
             Kind::Success | Kind::Flood | Kind::Daemon => "ok - returned",

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use toolexec_tests::launch::{Finished, Toolexec};
+use toolexec_tests::launch::{Finished, Launch, Toolexec};
 use toolexec_tests::room::Room;
 
 /// The longest argument that the kernel takes: 32 pages, with the byte that ends it; see execve(2).
@@ -165,6 +165,22 @@ fn arguments_that_do_not_fit_are_refused_and_nothing_is_started() {
     let unknown = toolexec.run(["--json", "--catalogue"]).arguments([&catalogue]).arguments(["sya"]).finish();
     unknown.assert_code(125);
     assert!(unknown.stdout().contains("UNKNOWN_TOOL") || unknown.stderr().contains("sya"), "{}", unknown.stderr());
+}
+
+/// Arguments without an end fill no memory.
+#[test]
+fn endless_arguments_are_refused() {
+    let toolexec = toolexec();
+    let [catalogue, _] = arguments_in_file(toolexec.room(), "");
+    for arguments in ["-", "@/dev/zero", "@/dev/stdin"] {
+        let script = format!("exec \"$@\" say --args {arguments} </dev/zero");
+        let launch = Launch::new("sh".as_ref(), toolexec.room()).arguments(["-c", &script, "sh"]);
+        let launch = launch.arguments([toolexec.binary()]).arguments(["run", "--catalogue"]).arguments([&catalogue]);
+        let finished = launch.finish();
+        finished.assert_code(125);
+        assert!(finished.peak_memory < 200 * 1024 * 1024, "{} bytes of memory", finished.peak_memory);
+        assert!(!finished.stderr().is_empty());
+    }
 }
 
 /// Case O21.

@@ -74,7 +74,7 @@ fn standard_input_that_is_asked_for_arrives_whole() {
 #[test]
 fn tool_has_no_controlling_terminal_and_takes_no_key_from_the_user() {
     let Some(terminal) = Terminal::new() else { return };
-    let prompt = r#"run --timeout 3 -- sh -c 'read -r p </dev/tty; echo "got $p"'"#;
+    let prompt = r#"run --timeout 3 -- sh -c 'read -r p </dev/tty && echo "got $p"'"#;
     let script = format!(
         "stty -a >before; \"$TOOLEXEC\" {prompt}; echo \"status $?\"; stty -a >after; read -r left; echo \"left $left\""
     );

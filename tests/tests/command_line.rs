@@ -61,7 +61,7 @@ fn completions_are_printed_for_each_shell() {
     let room = Room::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = text(toolexec(&room).args(["completions", shell]), 0);
-        assert!(script.contains("--queue-timeout"), "{shell}: {script}");
+        assert!(script.contains("queue-timeout"), "{shell}: {script}");
     }
     let script = room.write("completions.bash", text(toolexec(&room).args(["completions", "bash"]), 0));
     let bash = std::process::Command::new("bash").arg("-n").arg(script).output();

@@ -14,7 +14,9 @@ use toolexec::call::{CallId, OutputMode, OutputStream, Policy, ToolCall, WorkerP
 use toolexec::{Executor, ExecutorBuilder, KillStrength, PoolSettings, WorkerProgram};
 use toolexec_tests::bound::{GONE, LATENESS, PATIENCE, assert_gone, assert_within, await_some, wait_until};
 use toolexec_tests::marker::Marker;
+use toolexec_tests::mix::Planned;
 use toolexec_tests::process::{self, Process};
+use toolexec_tests::random::Random;
 use toolexec_tests::room::{Room, scratch_left};
 use toolexec_tests::shell::{self, limit, script};
 use toolexec_tests::told::Told;
@@ -88,15 +90,28 @@ fn two_sleeps(marker: &Marker) -> String {
     format!("setsid -f sleep {marker}; sleep {marker}")
 }
 
-/// The zygote and the worker above a tool's process.
+/// The zygote above a tool's process.
 #[track_caller]
-fn zygote_and_worker(tool: &Process) -> (Process, Process) {
+fn zygote_above(tool: &Process) -> Process {
+    let zygote = tool.line_up_to(std::process::id()).expect("a tool of this test").pop().expect("a zygote");
+    assert_eq!(zygote.arguments.first().map(String::as_str), Some("toolexec-zygote"), "{zygote:?}");
+    zygote
+}
+
+/// What stands between a tool's process and the zygote, the tool's own processes left out: the worker, and a guard of
+/// it where there is one.
+#[track_caller]
+fn workers_above(tool: &Process) -> Vec<Process> {
     let mut line = tool.line_up_to(std::process::id()).expect("a tool of this test");
-    let zygote = line.pop().expect("a zygote above the tool");
-    assert!(zygote.arguments.first().is_some_and(|name| name == "toolexec-zygote"), "{zygote:?}");
-    // Between the two there may be a guard that belongs to neither.
-    let worker = line.pop().expect("a worker above the tool");
-    (zygote, worker)
+    line.pop();
+    line.retain(|process| process.arguments.first().is_some_and(|name| name == "toolexec-zygote"));
+    assert!(!line.is_empty(), "no worker above {tool:?}");
+    line
+}
+
+/// A builder for each mechanism that kills trees.
+fn each_strength(workers: usize) -> [ExecutorBuilder; 2] {
+    [builder(workers), builder(workers).strength(KillStrength::Subreaper)]
 }
 
 #[test]
@@ -327,86 +342,132 @@ fn deadline_is_kept_when_every_thread_of_the_runtime_is_blocked() {
 
 #[test]
 fn killed_zygote_loses_the_calls_in_flight_and_no_other() {
-    let house = House::with_workers(2);
-    let marker = Marker::new(40638);
-    let calls = [(); 2].map(|()| house.begin(shell::call(&two_sleeps(&marker), LONG)));
-    let tools = await_sleeps(&marker, 4);
-    let waiting = house.begin(shell::call("echo waited", LONG));
-    let (zygote, _) = zygote_and_worker(&tools[0]);
-    let below = process::descendants(zygote.pid);
-    assert!(below.len() >= 6, "{below:#?}");
-    zygote.kill();
-    for call in calls {
-        let told = house.end(call);
-        told.assert_at("/status", "failed").assert_at("/code", "WORKER_LOST").assert_at("/class", "transient");
-        told.assert_at("/started", true).assert_at("/side_effects_possible", true);
+    for builder in each_strength(2) {
+        let house = House::new(builder);
+        let marker = Marker::new(40638);
+        let calls = [(); 2].map(|()| house.begin(shell::call(&two_sleeps(&marker), LONG)));
+        let tools = await_sleeps(&marker, 4);
+        let waiting = house.begin(shell::call("echo waited", LONG));
+        let zygote = zygote_above(&tools[0]);
+        let below = process::descendants(zygote.pid);
+        assert!(below.len() >= 6, "{below:#?}");
+        zygote.kill();
+        for call in calls {
+            let told = house.end(call);
+            told.assert_end("failed WORKER_LOST killed").assert_at("/class", "transient");
+            told.assert_at("/started", true).assert_at("/side_effects_possible", true);
+            told.assert_at("/receipt/confirmed", true).assert_at("/receipt/survivors", 0);
+        }
+        assert_eq!(marker.sleeping(), [], "answered before the death");
+        assert_gone(GONE, "tools of the killed zygote", || marker.anywhere());
+        assert_gone(GONE, "all below the killed zygote", || {
+            below.iter().filter(|process| process.is_alive()).cloned().collect()
+        });
+        assert_reaped(&zygote);
+        // A call that had no worker yet has lost nothing.
+        house.end(waiting).assert_end("ok - returned").assert_at("/stdout/text", "waited\n");
+        house.assert_next_call_works();
     }
-    assert_gone(GONE, "tools of the killed zygote", || marker.anywhere());
-    assert_gone(GONE, "all below the killed zygote", || {
-        below.iter().filter(|process| process.is_alive()).cloned().collect()
-    });
+}
+
+#[track_caller]
+fn assert_reaped(zygote: &Process) {
     assert_gone(GONE, "the killed zygote", || {
-        Some(&zygote).filter(|zygote| zygote.is_still_there()).into_iter().collect()
+        Some(zygote).filter(|zygote| zygote.is_still_there()).into_iter().collect()
     });
-    // A call that had no worker yet has lost nothing.
-    house.end(waiting).assert_end("ok - returned").assert_at("/stdout/text", "waited\n");
-    house.assert_next_call_works();
 }
 
 #[test]
 fn zygote_killed_while_idle_costs_no_call() {
-    let house = House::with_workers(2);
-    let marker = Marker::new(40639);
-    for _ in 0..5 {
-        let call = house.begin(shell::call(&format!("sleep {marker}"), 500));
-        let zygote = zygote_and_worker(&await_sleeps(&marker, 1)[0]).0;
-        house.end(call).assert_end("timed_out TOOL_TIMEOUT killed");
-        zygote.kill();
-        assert_gone(GONE, "the killed zygote", || {
-            Some(&zygote).filter(|zygote| zygote.is_still_there()).into_iter().collect()
-        });
+    for builder in each_strength(2) {
+        let house = House::new(builder);
+        let marker = Marker::new(40639);
+        for _ in 0..5 {
+            let call = house.begin(shell::call(&format!("sleep {marker}"), 500));
+            let zygote = zygote_above(&await_sleeps(&marker, 1)[0]);
+            house.end(call).assert_end("timed_out TOOL_TIMEOUT killed");
+            zygote.kill();
+            assert_reaped(&zygote);
+            house.assert_next_call_works();
+        }
+    }
+}
+
+#[test]
+fn zygotes_and_workers_killed_again_and_again_cost_calls_and_leave_nothing() {
+    let mut random = Random::for_test("zygotes_and_workers_killed_again_and_again_cost_calls_and_leave_nothing");
+    for builder in each_strength(4) {
+        let house = House::new(builder);
+        let marker = Marker::new(40652);
+        let calls: Vec<_> = (0..200)
+            .map(|number| {
+                let (planned, executor) = (Planned::draw(&mut random, number, &marker), house.executor());
+                house.runtime.spawn(async move { planned.run_among_losses(&executor).await })
+            })
+            .collect();
+        let mut kills = 0;
+        while kills < 20 && !calls.iter().all(JoinHandle::is_finished) {
+            sleep(random.milliseconds_below(60));
+            let Some(tool) = marker.sleeping().pop() else { continue };
+            // It may have ended meanwhile, and its line with it.
+            let Some(mut line) = tool.line_up_to(std::process::id()) else { continue };
+            line.retain(|process| process.arguments.first().is_some_and(|name| name == "toolexec-zygote"));
+            let victim = line.swap_remove(usize::try_from(random.below(line.len() as u64)).unwrap());
+            kills += usize::from(std::panic::catch_unwind(|| victim.kill()).is_ok());
+        }
+        let mut lost = 0;
+        for call in calls {
+            let ended = house.runtime.block_on(async { tokio::time::timeout(PATIENCE, call).await });
+            lost += usize::from(
+                ended.expect("each call has an outcome").unwrap().unwrap_or_else(|wrong| panic!("{wrong}")),
+            );
+        }
+        assert!(kills >= 5 && lost > 0, "{kills} were killed and {lost} calls were lost");
+        assert_gone(GONE, "tools", || marker.anywhere());
         house.assert_next_call_works();
+        let report = house.runtime.block_on(async { tokio::time::timeout(PATIENCE, house.executor().close()).await });
+        assert_eq!(report.unwrap().unconfirmed, 0);
     }
 }
 
 #[test]
 fn worker_killed_from_outside_loses_its_call_and_no_other() {
-    for strength in [None, Some(KillStrength::Subreaper)] {
-        let builder = builder(2);
-        let house = House::new(match strength {
-            Some(strength) => builder.strength(strength),
-            None => builder,
-        });
-        let (lost, kept) = (Marker::new(40640), Marker::new(40641));
-        let token = CancellationToken::new();
-        let beside = house.begin(shell::call(&two_sleeps(&kept), LONG).cancelled_by(token.clone()));
-        let call = house.begin(shell::call(&format!("echo begun; {}", two_sleeps(&lost)), LONG));
-        let tools = await_sleeps(&lost, 2);
-        await_sleeps(&kept, 2);
-        zygote_and_worker(&tools[0]).1.kill();
-        let told = house.end(call);
-        told.assert_at("/status", "failed").assert_at("/code", "WORKER_LOST").assert_at("/class", "transient");
-        told.assert_at("/stdout/text", "begun\n");
-        assert_gone(GONE, "the killed worker's tools", || lost.anywhere());
-        assert_eq!(kept.sleeping().len(), 2, "another call was touched");
-        token.cancel();
-        house.end(beside).assert_end("cancelled CANCELLED killed");
-        house.assert_next_call_works();
+    for which in [0, 1] {
+        for builder in each_strength(2) {
+            let house = House::new(builder);
+            let (lost, kept) = (Marker::new(40640), Marker::new(40641));
+            let token = CancellationToken::new();
+            let beside = house.begin(shell::call(&two_sleeps(&kept), LONG).cancelled_by(token.clone()));
+            let call = house.begin(shell::call(&format!("echo begun; {}", two_sleeps(&lost)), LONG));
+            let tools = await_sleeps(&lost, 2);
+            await_sleeps(&kept, 2);
+            // The worker itself, and its guard where there is one.
+            if let Some(victim) = workers_above(&tools[0]).get(which) {
+                victim.kill();
+                let told = house.end(call);
+                told.assert_end("failed WORKER_LOST killed").assert_at("/class", "transient");
+                told.assert_at("/stdout/text", "begun\n").assert_at("/receipt/confirmed", true);
+                assert_eq!(lost.sleeping(), [], "answered before the death");
+            } else {
+                call.abort();
+            }
+            assert_gone(GONE, "the killed worker's tools", || lost.anywhere());
+            assert_eq!(kept.sleeping().len(), 2, "another call was touched");
+            token.cancel();
+            house.end(beside).assert_end("cancelled CANCELLED killed");
+            house.assert_next_call_works();
+        }
     }
 }
 
 /// Case O05.
 #[test]
 fn many_timeouts_leave_no_zombie_and_need_no_further_call() {
-    for strength in [None, Some(KillStrength::Subreaper)] {
-        let builder = builder(4);
-        let house = House::new(match strength {
-            Some(strength) => builder.strength(strength),
-            None => builder,
-        });
+    for builder in each_strength(4) {
+        let house = House::new(builder);
         let marker = Marker::new(40605);
         let first = house.begin(shell::call(&two_sleeps(&marker), 1000));
-        let zygote = zygote_and_worker(&await_sleeps(&marker, 2)[0]).0;
+        let zygote = zygote_above(&await_sleeps(&marker, 2)[0]);
         house.end(first).assert_end("timed_out TOOL_TIMEOUT killed");
         let base = settled_descendants(zygote.pid);
         let calls: Vec<_> = (0..50).map(|_| house.begin(shell::call(&two_sleeps(&marker), 200))).collect();
@@ -552,7 +613,7 @@ fn closed_executor_kills_what_runs_and_refuses_what_comes() {
     let scratch = house.call(shell::call("pwd -P", LONG));
     let running = house.begin(shell::call(&two_sleeps(&marker), LONG));
     let tools = await_sleeps(&marker, 2);
-    let zygote = zygote_and_worker(&tools[0]).0;
+    let zygote = zygote_above(&tools[0]);
     let below = process::descendants(zygote.pid);
     let executor = house.executor();
     let report = house.runtime.block_on(async { tokio::time::timeout(PATIENCE, executor.close()).await }).unwrap();
@@ -576,7 +637,7 @@ fn dropped_executor_leaves_nothing() {
     let scratch = house.call(shell::call("pwd -P", LONG));
     let running = house.begin(shell::call(&two_sleeps(&marker), LONG));
     let tools = await_sleeps(&marker, 2);
-    let zygote = zygote_and_worker(&tools[0]).0;
+    let zygote = zygote_above(&tools[0]);
     let below = process::descendants(zygote.pid);
     running.abort();
     assert_within(PATIENCE, "the end of an aborted task", || running.is_finished());
@@ -594,7 +655,7 @@ fn runtime_that_is_shut_down_takes_the_tools_along() {
     let mut house = House::with_workers(2);
     drop(house.begin(shell::call(&two_sleeps(&marker), LONG)));
     let tools = await_sleeps(&marker, 2);
-    let zygote = zygote_and_worker(&tools[0]).0;
+    let zygote = zygote_above(&tools[0]);
     house.executor = None;
     drop(house);
     assert_gone(GONE, "tools of a runtime that is gone", || marker.anywhere());
@@ -716,5 +777,25 @@ fn many_executors_live_side_by_side() {
             });
         }
         calls.join_all().await;
+    });
+}
+
+#[test]
+fn single_threaded_runtime_will_do() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let executor = builder(2).start().await.expect("an executor starts");
+        let calls = async {
+            tokio::join!(
+                executor.call(shell::call("sleep 20", 300)),
+                executor.call(shell::call("echo quick", LONG)),
+                executor.call(shell::call("exit 4", LONG)),
+            )
+        };
+        let (late, quick, failed) = tokio::time::timeout(PATIENCE, calls).await.expect("three outcomes");
+        Told::of(&late).assert_end("timed_out TOOL_TIMEOUT killed");
+        Told::of(&quick).assert_end("ok - returned").assert_at("/stdout/text", "quick\n");
+        Told::of(&failed).assert_end("error TOOL_ERROR returned");
+        assert_eq!(executor.close().await.unconfirmed, 0);
     });
 }

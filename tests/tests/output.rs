@@ -213,9 +213,11 @@ fn streamed_output_is_bounded_on_demand() {
         let bound_text = bound.to_string();
         let finished = toolexec.run(["--timeout", "20", "--output", &bound_text, "--", "printf", "%s", &text]).finish();
         finished.assert_code(0);
-        assert!(finished.stdout().starts_with("€🦀€🦀"), "{}", finished.stdout());
+        let (head, rest) = finished.stdout().split_once("\n[… ").expect("a line in the place of what was dropped");
+        let tail = rest.split_once(" bytes dropped …]\n").expect("a whole line").1;
+        assert!(head.len() + tail.len() <= bound, "{} bytes with a bound of {bound}", head.len() + tail.len());
+        assert!(head.starts_with("€🦀€🦀") && tail.ends_with("€🦀€🦀"), "{}", finished.stdout());
         let note = finished.stderr();
-        assert!(finished.stdout().len() <= bound, "{} bytes with a bound of {bound}", finished.stdout().len());
         assert!(note.starts_with("toolexec:") && note.contains("dropped"), "nothing is said of the rest: {note}");
     }
 }
@@ -307,6 +309,24 @@ fn slow_reader_gets_the_whole_output() {
     }
     assert_eq!(total, 3_000_000);
     running.finish().assert_code(0);
+}
+
+/// The end of a tool's output is not the end of the tool.
+#[test]
+fn tool_that_closes_its_output_runs_on() {
+    let toolexec = toolexec();
+    for options in [&["--json"][..], &[]] {
+        let launch = toolexec.run(["--timeout", "20"]).arguments(options);
+        let finished = launch.arguments(["--", "sh", "-c", "echo last; exec >&- 2>&-; sleep 0.5; exit 7"]).finish();
+        finished.assert_code(7);
+        assert!(finished.took >= Duration::from_millis(500), "it was over after {:?}", finished.took);
+        assert!(finished.stdout().contains("last"), "{}", finished.stdout());
+    }
+    // Nor does it delay the deadline.
+    let marker = Marker::new(40629);
+    let script = format!("exec >&- 2>&-; sleep {marker}");
+    let finished = toolexec.run_shell(&["--timeout", "1"], &script).watching(&marker).finish();
+    finished.assert_code(124).assert_took(Duration::from_secs(1)).assert_marker_gone(&marker);
 }
 
 /// A catalogue tool's output goes where a command's goes, collected and bounded.

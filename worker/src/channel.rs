@@ -29,6 +29,16 @@ pub(crate) enum ChannelError {
     Encode(#[from] EncodeError),
 }
 
+impl ChannelError {
+    /// Whether the peer has simply gone: its end is closed, or was with something of ours unread in it.
+    pub(crate) fn is_peer_gone(&self) -> bool {
+        match self {
+            Self::Io(error) => matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe),
+            Self::Frame(_) | Self::Encode(_) => false,
+        }
+    }
+}
+
 /// A framed socket.
 #[derive(Debug)]
 pub(crate) struct Channel<S> {

@@ -473,16 +473,6 @@ mod tests {
         room.check();
     }
 
-    #[test]
-    #[ignore = "takes its time, and a file system with three million free inodes"]
-    fn millions_of_entries_go() {
-        let room = Room::with_tree();
-        fill(&room.tree(), 1_000_000, 500_000);
-        let begin = std::time::Instant::now();
-        room.check();
-        eprintln!("3,000,000 entries in {:?}", begin.elapsed());
-    }
-
     /// Files in one directory, and directories with three entries each in another.
     fn fill(tree: &Path, files: usize, directories: usize) {
         fs::create_dir_all(tree.join("files")).unwrap();

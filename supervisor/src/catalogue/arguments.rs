@@ -53,12 +53,12 @@ pub enum ArgumentError {
     #[error("the arguments are nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// They do not fit the tool's input schema.
-    #[error("the arguments do not fit: {}{}", .problems.join("; "), and_more(*.more))]
+    #[error("the arguments do not fit: {}{}", .problems.join("; "), rest(*.complete))]
     Mismatch {
         /// What does not fit, each with the JSON pointer of the value.
         problems: Vec<String>,
-        /// Whether there are more problems than these.
-        more: bool,
+        /// Whether these are all.
+        complete: bool,
     },
     /// An argument that the command line needs is not there.
     #[error("the argument `{0}` is missing")]
@@ -83,8 +83,8 @@ pub enum ArgumentError {
     },
 }
 
-fn and_more(more: bool) -> &'static str {
-    if more { "; and more" } else { "" }
+fn rest(complete: bool) -> &'static str {
+    if complete { "" } else { "; and perhaps more" }
 }
 
 /// The checked arguments of one call.

@@ -127,14 +127,14 @@ impl InputSchema {
     pub(super) fn check(&self, arguments: &Value, length: usize) -> Result<(), ArgumentError> {
         let Err(first) = self.validator.validate(arguments) else { return Ok(()) };
         if length > MAX_LENGTH_FOR_ALL {
-            return Err(ArgumentError::Mismatch { problems: vec![problem(&first)], more: true });
+            return Err(ArgumentError::Mismatch { problems: vec![problem(&first)], complete: false });
         }
         let mut errors = self.validator.iter_errors(arguments);
         let mut problems: Vec<String> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
         if problems.is_empty() {
             problems.push(problem(&first));
         }
-        Err(ArgumentError::Mismatch { problems, more: errors.next().is_some() })
+        Err(ArgumentError::Mismatch { problems, complete: errors.next().is_none() })
     }
 }
 
@@ -267,16 +267,16 @@ mod tests {
             r#""b" is a required property"#,
             r#"/a: 1 is not of type "string""#,
             r#"/list/1: "x" is not of type "integer""#,
-            r#"Additional properties are not allowed ('zzz' was unexpected)"#,
+            "Additional properties are not allowed ('zzz' was unexpected)",
         ];
         assert_eq!(problems, expected);
 
         let error = check(schema.clone(), json!({ "a": "", "b": 1, "list": vec!["x"; 50] })).unwrap_err();
-        assert!(error.ends_with("; and more"), "{error}");
+        assert!(error.ends_with("; and perhaps more"), "{error}");
         assert_eq!(error.matches("is not of type").count(), MAX_PROBLEMS);
 
         let error = check(schema, json!({ "a": "", "b": 1, "list": vec!["x"; MAX_LENGTH_FOR_ALL] })).unwrap_err();
-        assert!(error.ends_with("; and more"), "{error}");
+        assert!(error.ends_with("; and perhaps more"), "{error}");
         assert!(error.len() < 1000, "only the first of very many");
     }
 

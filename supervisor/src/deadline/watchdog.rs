@@ -140,15 +140,15 @@ impl Watchdog {
     /// Kills `process` at the limit if it still runs `call` then.
     pub(crate) fn arm(&self, process: &Arc<WorkerProcess>, call: Nonce, limits: Limits) -> Armed {
         let mut state = self.shared.lock();
-        let mut earliest = None;
+        let mut earlier = None;
         let ask_to_end = limits.ask_to_end.map(|at| {
             let (ticket, timer) = state.queue.insert(at, Due::AskToEnd(Arc::clone(process), call));
-            earliest = timer;
+            earlier = timer;
             ticket
         });
         let (kill, timer) = state.queue.insert(limits.kill, Due::Kill(Arc::clone(process), call, limits.kill));
-        // The second is later than the first, so it changes the timer only where there is no first.
-        if let Some(at) = earliest.or(timer) {
+        // The queue speaks up only for what is earlier than all before, so the newest word is the one that counts.
+        if let Some(at) = timer.or(earlier) {
             self.shared.set_timer(Some(at));
         }
         Armed { ask_to_end, kill }

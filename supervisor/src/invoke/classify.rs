@@ -9,7 +9,7 @@ use crate::pool::Refusal;
 use crate::process::{Ended, Fate, WorkerProcess};
 use serde_json::value::RawValue;
 use std::time::Duration;
-use toolexec_protocol::failure::ErrorClass;
+use toolexec_protocol::failure::{ErrorClass, Failure};
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
 
@@ -185,7 +185,9 @@ fn replied(reply: &Reply, policy: &Policy) -> Verdict {
             }
         },
         Report::Failure(failure) => {
-            started(Status::Error, Some(Code::ToolError), Some(failure.class), Some(failure.message.clone()))
+            // Cut again: a hostile worker need not have kept to the bound.
+            let Failure { class, message } = Failure::new(failure.class, failure.message.as_str());
+            started(Status::Error, Some(Code::ToolError), Some(class), Some(message))
         }
         Report::UnknownTool => {
             let text = "the worker program has no tool of this name".to_owned();

@@ -380,7 +380,7 @@ impl Shared {
     async fn start_zygote(self: &Arc<Self>) -> Result<(Zygote, Ending), ZygoteError> {
         let PoolOptions { program, strength, watchdog, scratch, .. } = &self.options;
         let events = Arc::new(Events(Arc::downgrade(self)));
-        Zygote::start(program, scratch.for_zygote()?, *strength, watchdog.clone(), events).await
+        Zygote::start(program, scratch, *strength, watchdog.clone(), events).await
     }
 
     /// Starts a zygote in the place of one that was lost.

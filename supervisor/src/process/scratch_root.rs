@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 use toolexec_worker::scratch::remove_tree;
 
@@ -37,44 +38,44 @@ pub enum ScratchError {
     },
 }
 
-/// The supervisor's scratch root; removed when it is dropped.
-#[derive(Debug)]
+/// The supervisor's scratch root: made when the first zygote needs it, removed when this is dropped.
+#[derive(Debug, Default)]
 pub(crate) struct ScratchRoot {
+    made: Mutex<Made>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    run: Option<Run>,
+    zygotes: u64,
+}
+
+/// A directory of this supervisor's, with the lock that says so.
+#[derive(Debug)]
+struct Run {
     directory: TempDir,
     _lock: OwnedFd,
-    zygotes: std::sync::atomic::AtomicU64,
 }
 
 impl ScratchRoot {
-    /// Makes one for this process.
-    pub(crate) fn make() -> Result<Self, ScratchError> {
-        let parent = std::env::temp_dir().join(format!("toolexec-{}", geteuid().as_raw()));
-        // A relative TMPDIR would mean another place to a worker, which starts elsewhere.
-        let parent = std::path::absolute(&parent).map_err(make_error(&parent))?;
-        make_private(&parent)?;
-        for _ in 0..ATTEMPTS {
-            let directory =
-                tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
-            let lock = open(directory.path()).map_err(make_error(directory.path()))?;
-            flock(&lock, FlockOperation::LockShared).map_err(io::Error::from).map_err(make_error(directory.path()))?;
-            if is_still(directory.path(), &lock) {
-                return Ok(Self { directory, _lock: lock, zygotes: 0.into() });
-            }
-        }
-        Err(ScratchError::Make { directory: parent, source: io::ErrorKind::NotFound.into() })
-    }
-
-    /// Makes the directory of one more zygote.
+    /// Makes the directory of one more zygote, and before the first one the supervisor's own.
     pub(crate) fn for_zygote(&self) -> Result<PathBuf, ScratchError> {
-        let number = self.zygotes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let directory = self.directory.path().join(format!("z{number}"));
+        // Nothing under this lock can panic half-way through a change.
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = made.zygotes;
+        made.zygotes += 1;
+        let run = match &mut made.run {
+            Some(run) => run,
+            empty => empty.insert(Run::make()?),
+        };
+        let directory = run.directory.path().join(format!("z{number}"));
         DirBuilder::new().mode(0o700).create(&directory).map_err(make_error(&directory))?;
         Ok(directory)
     }
 
-    /// Whether there is anything beside this supervisor's own directory.
+    /// Whether there is anything: of supervisors that live, or that are dead. Asked before this one's own is made.
     pub(crate) fn has_neighbours(parent: &Path) -> bool {
-        read_dir(parent).is_ok_and(|entries| entries.count() > 1)
+        read_dir(parent).is_ok_and(|mut entries| entries.next().is_some())
     }
 
     /// Removes what supervisors that are dead now have left beside this one's directory.
@@ -93,12 +94,30 @@ impl ScratchRoot {
     }
 
     /// The directory in which each supervisor of this user has its own.
-    pub(crate) fn parent(&self) -> Option<&Path> {
-        self.directory.path().parent()
+    pub(crate) fn parent() -> io::Result<PathBuf> {
+        // A relative TMPDIR would mean another place to a worker, which starts elsewhere.
+        std::path::absolute(std::env::temp_dir().join(format!("toolexec-{}", geteuid().as_raw())))
     }
 }
 
-impl Drop for ScratchRoot {
+impl Run {
+    fn make() -> Result<Self, ScratchError> {
+        let parent = ScratchRoot::parent().map_err(make_error(&std::env::temp_dir()))?;
+        make_private(&parent)?;
+        for _ in 0..ATTEMPTS {
+            let directory =
+                tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
+            let lock = open(directory.path()).map_err(make_error(directory.path()))?;
+            flock(&lock, FlockOperation::LockShared).map_err(io::Error::from).map_err(make_error(directory.path()))?;
+            if is_still(directory.path(), &lock) {
+                return Ok(Self { directory, _lock: lock });
+            }
+        }
+        Err(ScratchError::Make { directory: parent, source: io::ErrorKind::NotFound.into() })
+    }
+}
+
+impl Drop for Run {
     fn drop(&mut self) {
         // With a remover that withstands what tools make; TempDir's own would give up, and finds nothing after this.
         let _later = remove(self.directory.path());

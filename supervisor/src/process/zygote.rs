@@ -2,7 +2,7 @@
 
 use super::connection::{self, Heard, ReceiveError, Receiver, SendError, Sender};
 use super::worker::{Ended, Worker, WorkerProcess};
-use super::{WorkerProgram, keeper, scratch_root};
+use super::{ScratchRoot, WorkerProgram, keeper, scratch_root};
 use crate::deadline::Watchdog;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
@@ -100,7 +100,7 @@ impl Zygote {
     /// Starts `program`, shakes hands, and leaves a task that tells `events` what it says.
     pub(crate) async fn start(
         program: &WorkerProgram,
-        scratch: PathBuf,
+        scratch: &ScratchRoot,
         strength: Option<KillStrength>,
         watchdog: Watchdog,
         events: Arc<dyn ZygoteEvents>,
@@ -123,6 +123,8 @@ impl Zygote {
             Ok(Err(error)) => return Err(connection_failed(program)(error)),
         };
         accept(answer).map_err(|source| ZygoteError::Handshake { program: path(), source })?;
+        // As late as can be: from the next frame on the zygote removes it, even if this process is killed.
+        let scratch = scratch.for_zygote()?;
         let scratch_root = scratch.as_os_str().as_encoded_bytes().to_vec();
         sender
             .send(&ToZygote::Configure(Configuration { scratch_root, strength }))

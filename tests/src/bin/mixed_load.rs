@@ -1,11 +1,11 @@
-//! A program that makes random calls for ever: `mixed_load SEED MARKER`.
+//! A program that makes random calls for ever: `mixed_load SEED MARKER [STRENGTH]`.
 //!
 //! It says `wrong: …` and exits with 1 at the first wrong outcome. Meant to be killed at any moment.
 
 use std::process::ExitCode;
 use tokio::task::JoinSet;
-use toolexec::Executor;
 use toolexec::worker::{Toolbox, become_zygote_if_asked};
+use toolexec::{Executor, KillStrength};
 use toolexec_tests::marker::Marker;
 use toolexec_tests::mix::Planned;
 use toolexec_tests::random::Random;
@@ -18,14 +18,19 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let seed = arguments.next().and_then(|seed| seed.parse().ok()).expect("a seed");
     let marker = Marker::given(arguments.next().expect("a marker"));
+    let strength = arguments.next().map(|name| KillStrength::from_name(&name).expect("a kill strength"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let wrong = runtime.block_on(load(Random::seeded(seed), &marker));
+    let wrong = runtime.block_on(load(Random::seeded(seed), &marker, strength));
     println!("wrong: {wrong}");
     ExitCode::FAILURE
 }
 
-async fn load(mut random: Random, marker: &Marker) -> String {
-    let executor = std::sync::Arc::new(Executor::builder().start().await.expect("an executor"));
+async fn load(mut random: Random, marker: &Marker, strength: Option<KillStrength>) -> String {
+    let mut builder = Executor::builder();
+    if let Some(strength) = strength {
+        builder = builder.strength(strength);
+    }
+    let executor = std::sync::Arc::new(builder.start().await.expect("an executor"));
     let mut running = JoinSet::new();
     for number in 1.. {
         let planned = Planned::draw(&mut random, number, marker);

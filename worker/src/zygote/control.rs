@@ -4,7 +4,7 @@ use super::Serve;
 use super::children::{Children, Was};
 use super::fork::{Fork, fork_worker};
 use super::guardian::SWEEP_SIGNAL;
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelError};
 use crate::scratch;
 use crate::sweep::children_of;
 use crate::sys::wait::{Reaped, Wait, wait_any};
@@ -32,21 +32,40 @@ const END_BOUND: Duration = Duration::from_secs(10);
 /// How long the zygote waits for an orphan of a dead guardian to die before it is told as a survivor: 1 s.
 const ORPHAN_BOUND: Duration = Duration::from_secs(1);
 
+/// Why a zygote cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ZygoteError {
+    #[error("the system refused")]
+    Io(#[from] io::Error),
+    #[error("the supervisor cannot be talked to")]
+    Channel(#[from] ChannelError),
+    #[error("the supervisor broke the protocol: {0}")]
+    Supervisor(&'static str),
+}
+
 /// Serves the supervisor until it closes the connection, or until SIGTERM; then kills every worker, reaps them all
 /// and removes what they left on disk.
-pub(super) fn serve(socket: OwnedFd, serve: Serve<'_>) -> io::Result<()> {
+pub(super) fn serve(socket: OwnedFd, serve: Serve<'_>) -> Result<(), ZygoteError> {
+    match try_serve(socket, serve) {
+        Err(ZygoteError::Channel(error)) if error.is_peer_gone() => Ok(()),
+        served => served,
+    }
+}
+
+fn try_serve(socket: OwnedFd, serve: Serve<'_>) -> Result<(), ZygoteError> {
     let mut channel = Channel::new(Stream::from(socket));
     let Some(configuration) = shake_hands(&mut channel)? else {
         return Ok(());
     };
-    let root_path = CString::new(configuration.scratch_root).map_err(|_| io::Error::other("the scratch root has a NUL"))?;
-    let root = openat(CWD, &root_path, OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())?;
+    let root_path = CString::new(configuration.scratch_root).map_err(|_| ZygoteError::Supervisor("its scratch root has a NUL"))?;
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let root = openat(CWD, &root_path, flags, Mode::empty()).map_err(io::Error::from)?;
     // As long as this lock is held, nobody takes the directory for one that a dead supervisor left.
-    flock(&root, FlockOperation::LockShared)?;
+    flock(&root, FlockOperation::LockShared).map_err(io::Error::from)?;
     let mut events = SigSet::empty();
     events.add(Signal::SIGCHLD);
     events.add(Signal::SIGTERM);
-    let events = SignalFd::with_flags(&events, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let events = SignalFd::with_flags(&events, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(io::Error::from)?;
     let strength = match configuration.strength {
         Some(strength) => Strength::Demanded(strength),
         None => Strength::Untried,
@@ -59,18 +78,18 @@ pub(super) fn serve(socket: OwnedFd, serve: Serve<'_>) -> io::Result<()> {
 }
 
 /// Agrees on a version and takes the configuration; `None` when the supervisor goes away before, or was refused.
-fn shake_hands(channel: &mut Channel<Stream>) -> io::Result<Option<Configuration>> {
-    let Some(hello) = channel.receive::<Hello>().map_err(io::Error::other)? else {
+fn shake_hands(channel: &mut Channel<Stream>) -> Result<Option<Configuration>, ZygoteError> {
+    let Some(hello) = channel.receive::<Hello>()? else {
         return Ok(None);
     };
     let answer = answer(&hello);
-    channel.send(&answer).map_err(io::Error::other)?;
+    channel.send(&answer)?;
     if let Answer::Refusal(_) = answer {
         return Ok(None);
     }
-    match channel.receive::<ToZygote>().map_err(io::Error::other)? {
+    match channel.receive::<ToZygote>()? {
         Some(ToZygote::Configure(configuration)) => Ok(Some(configuration)),
-        Some(ToZygote::Fork { .. }) => Err(io::Error::other("the supervisor asked for a worker before it said how")),
+        Some(ToZygote::Fork { .. }) => Err(ZygoteError::Supervisor("it asked for a worker before it said how")),
         None => Ok(None),
     }
 }
@@ -96,12 +115,12 @@ struct Zygote<'a> {
 }
 
 impl Zygote<'_> {
-    fn serve(&mut self) -> io::Result<()> {
+    fn serve(&mut self) -> Result<(), ZygoteError> {
         loop {
-            while let Some(message) = self.channel.next_received().map_err(io::Error::other)? {
+            while let Some(message) = self.channel.next_received()? {
                 match message {
                     ToZygote::Fork { worker } => self.fork(worker)?,
-                    ToZygote::Configure(_) => return Err(io::Error::other("the supervisor said twice how workers are made")),
+                    ToZygote::Configure(_) => return Err(ZygoteError::Supervisor("it said twice how workers are made")),
                 }
             }
             let mut ready = [
@@ -110,34 +129,33 @@ impl Zygote<'_> {
             ];
             match poll(&mut ready, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(io::Error::from(error).into()),
             }
             let [requests, signals] = ready.map(|descriptor| !descriptor.revents().is_empty());
             if signals {
-                while let Some(event) = self.events.read_signal()? {
+                while let Some(event) = self.events.read_signal().map_err(io::Error::from)? {
                     if event.ssi_signo == Signal::SIGTERM as u32 {
                         return Ok(());
                     }
                 }
                 self.reap()?;
             }
-            if requests && !self.channel.fill().map_err(io::Error::other)? {
+            if requests && !self.channel.fill()? {
                 return Ok(());
             }
         }
     }
 
-    fn fork(&mut self, worker: WorkerId) -> io::Result<()> {
+    fn fork(&mut self, worker: WorkerId) -> Result<(), ZygoteError> {
         match self.fork_settled(worker) {
             Ok((fork, strength)) => {
                 self.children.on_forked(fork.pid, worker);
                 let descriptors = [fork.pidfd.as_fd(), fork.socket.as_fd(), fork.stdout.as_fd(), fork.stderr.as_fd()];
-                self.channel.send_with(&FromZygote::Forked { worker, strength }, &descriptors).map_err(io::Error::other)
+                self.channel.send_with(&FromZygote::Forked { worker, strength }, &descriptors)?;
             }
-            Err(failure) => {
-                self.channel.send(&FromZygote::ForkFailed { worker, failure }).map_err(io::Error::other)
-            }
+            Err(failure) => self.channel.send(&FromZygote::ForkFailed { worker, failure })?,
         }
+        Ok(())
     }
 
     /// Forks with the mechanism that is settled. The first worker settles it: its set-up is watched to the end, so
@@ -164,7 +182,7 @@ impl Zygote<'_> {
     }
 
     /// Reaps every ended child and tells of the workers among them.
-    fn reap(&mut self) -> io::Result<()> {
+    fn reap(&mut self) -> Result<(), ZygoteError> {
         while let Wait::Reaped(reaped) = wait_any(false)? {
             if let Was::Worker(worker) = self.children.on_reaped(reaped.pid) {
                 self.on_worker_ended(worker, reaped)?;
@@ -173,7 +191,7 @@ impl Zygote<'_> {
         Ok(())
     }
 
-    fn on_worker_ended(&mut self, worker: WorkerId, reaped: Reaped) -> io::Result<()> {
+    fn on_worker_ended(&mut self, worker: WorkerId, reaped: Reaped) -> Result<(), ZygoteError> {
         let (swept, survivors) = match self.strength {
             Strength::Settled(KillStrength::PidNamespace) => (0, 0),
             Strength::Settled(_) | Strength::Demanded(_) | Strength::Untried => self.sweep_orphans()?,
@@ -181,7 +199,8 @@ impl Zygote<'_> {
         let scratch_left = !self.remove_empty_scratch(worker);
         let exited =
             FromZygote::Exited { worker, exit: reaped.exit, usage: reaped.usage, swept, survivors, scratch_left };
-        self.channel.send(&exited).map_err(io::Error::other)
+        self.channel.send(&exited)?;
+        Ok(())
     }
 
     /// Removes a worker's scratch directory if it is empty, as most are: one system call. True when it is gone. What is

@@ -23,10 +23,11 @@ const BROKEN: i32 = 70;
 
 /// Runs the zygote on the control connection that is this process's standard input, and ends the process.
 pub(crate) fn run(serve: Serve<'_>) -> ! {
-    let status = match begin().and_then(|socket| control::serve(socket, serve)) {
+    let served = begin().map_err(control::ZygoteError::from).and_then(|socket| control::serve(socket, serve));
+    let status = match served {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("toolexec-zygote: {error}");
+            eprintln!("toolexec-zygote: {}", chain(&error));
             BROKEN
         }
     };
@@ -59,4 +60,15 @@ fn begin() -> io::Result<rustix::fd::OwnedFd> {
     let _name_only = nix::sys::prctl::set_name(c"toolexec-zygote");
     std::env::set_current_dir("/")?;
     Ok(socket)
+}
+
+/// An error and its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

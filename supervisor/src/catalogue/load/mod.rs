@@ -3,6 +3,7 @@
 mod duplicates;
 mod file;
 mod problem;
+mod schema_value;
 mod section;
 mod tool;
 

@@ -2,13 +2,13 @@
 
 use super::file::Defaults;
 use super::problem::{Noted, Problems};
-use super::section::{Declared, Keys, Section, integer, kind};
+use super::schema_value::json;
+use super::section::{Declared, Keys, Section, kind};
 use crate::call::{Directory, Policy, WorkerPolicy};
 use crate::catalogue::arguments::MAX_ELEMENT;
 use crate::catalogue::environment::{EnvRule, base_environment};
 use crate::catalogue::excerpt::excerpt;
 use crate::catalogue::{Body, CommandTemplate, InputSchema, StdinTemplate, Template, ToolSpec};
-use serde_json::{Number, Value};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
@@ -319,40 +319,6 @@ impl Tool<'_> {
 /// Whether a placeholder names nothing that the schema has. Without a schema every name may be meant.
 fn is_unknown(name: &str, input: Option<&InputSchema>) -> bool {
     input.is_some_and(|input| !input.has(name))
-}
-
-/// A value of TOML as JSON. Numbers keep their digits.
-fn json(value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) -> Result<Value, Noted> {
-    match value.get_ref() {
-        DeValue::String(text) => Ok(Value::String(text.to_string())),
-        DeValue::Boolean(boolean) => Ok(Value::Bool(*boolean)),
-        DeValue::Integer(written) => match integer(written).and_then(Number::from_i128) {
-            Some(number) => Ok(Value::Number(number)),
-            None => {
-                Err(problems.note(&value.span(), format!("`input` has {}, which is too large", excerpt(written, 64))))
-            }
-        },
-        DeValue::Float(written) => match written.as_str().trim_start_matches('+').parse() {
-            Ok(number) => Ok(Value::Number(number)),
-            Err(_) => {
-                let message = format!("`input` has {}, which JSON cannot express", excerpt(written, 64));
-                Err(problems.note(&value.span(), message))
-            }
-        },
-        DeValue::Datetime(_) => {
-            Err(problems
-                .note(&value.span(), "`input` has a date or time, which JSON cannot express; put quotes around it"))
-        }
-        DeValue::Array(array) => {
-            let elements: Vec<Result<Value, Noted>> = array.iter().map(|element| json(element, problems)).collect();
-            Ok(Value::Array(elements.into_iter().collect::<Result<_, _>>()?))
-        }
-        DeValue::Table(table) => {
-            let members: Vec<Result<(String, Value), Noted>> =
-                table.iter().map(|(key, value)| Ok((key.get_ref().to_string(), json(value, problems)?))).collect();
-            Ok(Value::Object(members.into_iter().collect::<Result<_, _>>()?))
-        }
-    }
 }
 
 #[cfg(test)]

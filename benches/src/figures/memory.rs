@@ -1,0 +1,31 @@
+//! What an idle worker of the ordinary `toolexec` program holds in memory.
+
+use super::{Figure, Flavor, run};
+use crate::arguments::Effort;
+use crate::cpus::Cpus;
+use crate::pair::Samples;
+use crate::table::{Aim, Entry, Row, Unit};
+use crate::workers::{Zygote, proportional_kib};
+use anyhow::Context as _;
+use std::path::PathBuf;
+use toolexec::{Executor, PoolSettings, WorkerProgram};
+
+const EXECUTORS: usize = 10;
+
+pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> {
+    let samples = Flavor::OneThread.run(idle_workers(run::program()?, effort.of(EXECUTORS)))?;
+    let row = Row::alone(Figure::Memory, "PSS of an idle spare", cpus, Unit::Kibibytes, &samples, 50);
+    Ok(vec![row.aiming(Aim::AtMost(300.0))])
+}
+
+async fn idle_workers(program: PathBuf, executors: usize) -> anyhow::Result<Samples> {
+    let mut samples = Vec::new();
+    for _ in 0..executors {
+        let executor = Executor::builder().program(WorkerProgram::at(&program)).start().await?;
+        for pid in Zygote::find()?.idle_workers(PoolSettings::DEFAULT_SPARES).await? {
+            samples.push(proportional_kib(pid)?);
+        }
+        executor.close().await;
+    }
+    Samples::new(samples).context("no worker was seen")
+}
