@@ -24,7 +24,8 @@ const BROKEN: i32 = 70;
 
 /// Serves calls until the last one, or until the supervisor closes the socket. Returns the exit status.
 pub(crate) fn serve(mut channel: Channel<std::os::unix::net::UnixStream>, toolbox: &Toolbox) -> i32 {
-    let mut worker = Worker { scratch: scratch(), lowest_descriptor: lowest_free_descriptor(), first_rss: None, cpu_us: 0 };
+    let mut worker =
+        Worker { scratch: scratch(), lowest_descriptor: lowest_free_descriptor(), first_rss: None, cpu_us: 0 };
     loop {
         match channel.receive::<ToWorker>() {
             Ok(Some(ToWorker::Call { nonce, last, task })) => {
@@ -116,9 +117,7 @@ impl Worker {
     /// What this call used, and whether the worker has grown too much.
     fn usage(&mut self, children: Usage) -> io::Result<(Usage, bool)> {
         let own = getrusage(UsageWho::RUSAGE_SELF)?;
-        let microseconds = |time: nix::sys::time::TimeVal| {
-            (time.tv_sec() as u64) * 1_000_000 + time.tv_usec() as u64
-        };
+        let microseconds = |time: nix::sys::time::TimeVal| (time.tv_sec() as u64) * 1_000_000 + time.tv_usec() as u64;
         let total = microseconds(own.user_time()) + microseconds(own.system_time());
         let rss = (own.max_rss() as u64) * 1024;
         let used = total.saturating_sub(self.cpu_us) + children.cpu_us;

@@ -4,9 +4,37 @@
 /// signal, counted from the first that the C library leaves to programs (34).
 pub fn signal_name(number: i32) -> String {
     const NAMES: [&str; 31] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV",
-        "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN",
-        "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
+        "SIGVTALRM",
+        "SIGPROF",
+        "SIGWINCH",
+        "SIGIO",
+        "SIGPWR",
+        "SIGSYS",
     ];
     const FIRST_REAL_TIME: i32 = 34;
     let known = usize::try_from(number).ok().and_then(|number| NAMES.get(number.checked_sub(1)?));
@@ -23,7 +51,8 @@ mod tests {
 
     #[test]
     fn signals_have_the_names_of_the_manual() {
-        let names = [(9, "SIGKILL"), (11, "SIGSEGV"), (31, "SIGSYS"), (34, "SIGRTMIN+0"), (0, "signal 0"), (32, "signal 32")];
+        let names =
+            [(9, "SIGKILL"), (11, "SIGSEGV"), (31, "SIGSYS"), (34, "SIGRTMIN+0"), (0, "signal 0"), (32, "signal 32")];
         for (number, name) in names {
             assert_eq!(signal_name(number), name);
         }

@@ -5,7 +5,7 @@ mod queue;
 mod scheduling;
 mod watchdog;
 
-pub use scheduling::Scheduling;
 pub(crate) use moment::Moment;
-pub(crate) use watchdog::{Limits, Watchdog, WatchdogThread};
+pub use scheduling::Scheduling;
 pub use watchdog::WatchdogError;
+pub(crate) use watchdog::{Limits, Watchdog, WatchdogThread};

@@ -12,7 +12,9 @@ use crate::call::KillReason;
 use crate::process::{Fate, WorkerProcess};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -98,7 +100,8 @@ impl WatchdogThread {
             .map_err(io::Error::from)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?;
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        epoll::add(&events, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN).map_err(io::Error::from)?;
+        epoll::add(&events, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)
+            .map_err(io::Error::from)?;
         epoll::add(&events, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN).map_err(io::Error::from)?;
         let state = State { queue: DeadlineQueue::new(), dying: HashMap::new(), ending: false };
         let shared = Arc::new(Shared { events, timer, wake, kill_bound, state: Mutex::new(state) });
@@ -206,10 +209,9 @@ impl Shared {
         let it_value = match at {
             None => zero,
             // A zero would disarm it; moments are never zero on a machine that has started.
-            Some(Moment(nanoseconds)) => Timespec {
-                tv_sec: (nanoseconds / 1_000_000_000) as i64,
-                tv_nsec: (nanoseconds % 1_000_000_000) as i64,
-            },
+            Some(Moment(nanoseconds)) => {
+                Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 }
+            }
         };
         let setting = Itimerspec { it_interval: zero, it_value };
         if let Err(error) = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting) {

@@ -3,12 +3,13 @@
 //! From what the supervisor did, from what the zygote told, and from signals; never from a text, and never from an exit
 //! status alone. `docs/errors.md` is this file's table.
 
-use super::isolated::{Reply, TooLarge};
-use crate::call::{Code, Exit, KillReason, Outcome, Policy, Receipt, Status, Termination, Usage};
+use super::isolated::Reply;
+use crate::call::{Code, Exit, KillReason, Outcome, Policy, Status, Termination, Usage};
 use crate::pool::Refusal;
-use crate::process::{Ended, Fate, WorkerProcess};
+use crate::process::{Ended, Fate};
 use serde_json::value::RawValue;
 use std::time::Duration;
+use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
@@ -21,7 +22,7 @@ pub(super) enum End {
     /// This machine's kill is weaker than the call accepts.
     TooWeak { offered: KillStrength },
     /// It does not fit into a frame.
-    TooLarge(TooLarge),
+    TooLarge(EncodeError),
     /// The worker answered before any kill was recorded.
     Replied(Reply),
     /// The worker was killed, or had to be.
@@ -42,7 +43,7 @@ pub(super) enum Broken {
 /// What an end means.
 #[derive(Debug)]
 pub(super) struct Verdict {
-    status: Status,
+    pub(super) status: Status,
     code: Option<Code>,
     class: Option<ErrorClass>,
     termination: Option<Termination>,
@@ -57,7 +58,8 @@ pub(super) struct Verdict {
 impl Verdict {
     /// Writes it into an outcome.
     pub(super) fn fill(self, outcome: &mut Outcome) {
-        let Self { status, code, class, termination, started, side_effects_possible, message, result, exit, usage } = self;
+        let Self { status, code, class, termination, started, side_effects_possible, message, result, exit, usage } =
+            self;
         outcome.status = status;
         outcome.code = code;
         outcome.class = class;
@@ -68,57 +70,6 @@ impl Verdict {
         outcome.result = result;
         outcome.exit = exit;
         outcome.usage = usage;
-    }
-
-    /// The proof of how the processes ended.
-    pub(super) fn receipt(&self, process: &WorkerProcess, end: &End, policy: &Policy) -> Receipt {
-        let deadline_ms = policy.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-        let strength = process.strength;
-        match end {
-            // Before it replied, the worker had seen that nothing was left below it.
-            End::Replied(reply) => Receipt {
-                strength,
-                reason: match self.status {
-                    Status::TimedOut => KillReason::Deadline,
-                    _ => KillReason::Finished,
-                },
-                deadline_ms,
-                signalled_after_us: None,
-                dead_after_us: None,
-                confirmed: true,
-                survivors: 0,
-                background_killed: reply.background_killed,
-            },
-            End::Condemned { reason, fate, .. } => {
-                let since = process.condemned_at();
-                let after = |moment: crate::deadline::Moment| since.map(|since| moment.us_since(since));
-                let (dead_at, confirmed, survivors) = match *fate {
-                    Fate::Dead { at } => (Some(at), true, 0),
-                    Fate::Survivors { at, count } => (Some(at), false, count),
-                    Fate::Unconfirmed | Fate::Pending => (None, false, 1),
-                };
-                Receipt {
-                    strength,
-                    reason: *reason,
-                    deadline_ms,
-                    signalled_after_us: process.signalled_at().and_then(after),
-                    dead_after_us: dead_at.and_then(after),
-                    confirmed,
-                    survivors,
-                    background_killed: 0,
-                }
-            }
-            End::Refused(_) | End::TooWeak { .. } | End::TooLarge(_) => Receipt {
-                strength,
-                reason: KillReason::Finished,
-                deadline_ms,
-                signalled_after_us: None,
-                dead_after_us: None,
-                confirmed: true,
-                survivors: 0,
-                background_killed: 0,
-            },
-        }
     }
 }
 
@@ -153,7 +104,9 @@ fn refused(refusal: &Refusal) -> Verdict {
     let message = refusal.to_string();
     match refusal {
         Refusal::QueueFull => not_started(Status::Rejected, Code::QueueFull, Some(ErrorClass::Transient), message),
-        Refusal::QueueTimeout(_) => not_started(Status::Rejected, Code::QueueTimeout, Some(ErrorClass::Transient), message),
+        Refusal::QueueTimeout(_) => {
+            not_started(Status::Rejected, Code::QueueTimeout, Some(ErrorClass::Transient), message)
+        }
         Refusal::Withdrawn => not_started(Status::Cancelled, Code::Cancelled, None, message),
         Refusal::Closed => not_started(Status::Failed, Code::Closed, Some(ErrorClass::Environment), message),
         Refusal::Spawn(_) => not_started(Status::Failed, Code::SpawnFailed, Some(ErrorClass::Environment), message),
@@ -231,7 +184,13 @@ fn exit_of(code: i32) -> Option<Exit> {
     Some(Exit::from(message::Exit::Code(code)))
 }
 
-fn condemned(reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Option<&Broken>, policy: &Policy) -> Verdict {
+fn condemned(
+    reason: KillReason,
+    fate: Fate,
+    ended: Option<Ended>,
+    broken: Option<&Broken>,
+    policy: &Policy,
+) -> Verdict {
     let usage = ended.map(|ended| Usage::from(ended.usage));
     let dead = match fate {
         Fate::Dead { .. } => true,
@@ -239,8 +198,12 @@ fn condemned(reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Optio
     };
     if !dead {
         let text = match fate {
-            Fate::Survivors { count, .. } => format!("the kill was sent; {count} processes of the call are not confirmed to be dead"),
-            Fate::Dead { .. } | Fate::Unconfirmed | Fate::Pending => "the kill was sent and is not yet confirmed".to_owned(),
+            Fate::Survivors { count, .. } => {
+                format!("the kill was sent; {count} processes of the call are not confirmed to be dead")
+            }
+            Fate::Dead { .. } | Fate::Unconfirmed | Fate::Pending => {
+                "the kill was sent and is not yet confirmed".to_owned()
+            }
         };
         let text = match reason {
             KillReason::Deadline => format!("{}; {text}", timed_out(policy)),
@@ -309,10 +272,9 @@ fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
             let verdict = started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text));
             Verdict { exit: Some(Exit::from(message::Exit::Signal(signal))), ..verdict }
         }
-        Some(message::Exit::Signal(_)) => worker_lost(
-            "the worker was killed from outside, or its zygote was lost".into(),
-            Termination::Killed,
-        ),
+        Some(message::Exit::Signal(_)) => {
+            worker_lost("the worker was killed from outside, or its zygote was lost".into(), Termination::Killed)
+        }
         Some(message::Exit::Code(code)) => {
             worker_lost(format!("the worker ended with status {code} before it answered"), Termination::Returned)
         }

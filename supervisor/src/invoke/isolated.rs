@@ -5,6 +5,7 @@
 
 use super::classify::{Broken, End, classify};
 use super::drain::{Drain, Flow};
+use super::proof::receipt;
 use crate::call::{CallId, KillReason, Outcome, OutputMode, Policy, Timing, WorkerPolicy};
 use crate::deadline::{Limits, Moment};
 use crate::pool::{Lease, Pool, Refusal, Want};
@@ -17,7 +18,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::frame::{self, FrameReader};
 use toolexec_protocol::id::Nonce;
 use toolexec_protocol::message::{FromWorker, Report, Task, ToWorker};
@@ -139,7 +139,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     outcome.attempts = 1;
     (outcome.stdout, outcome.stderr) = drain.captured();
     let verdict = classify(&end, &policy);
-    outcome.receipt = verdict.started.then(|| verdict.receipt(&process, &end, &policy));
+    outcome.receipt = receipt(&process, &end, verdict.status, &policy).filter(|_| verdict.started);
     verdict.fill(&mut outcome);
     // What ended the body: the reply, or the reason of the kill.
     let body_over = match &end {
@@ -299,9 +299,9 @@ impl Running {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => {
                     // So that `writable` waits for the next change and does not return at once.
-                    let _would_block = process.socket.try_io(tokio::io::Interest::WRITABLE, || {
-                        Err::<(), _>(io::ErrorKind::WouldBlock.into())
-                    });
+                    let _would_block = process
+                        .socket
+                        .try_io(tokio::io::Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
                     return Ok(());
                 }
                 // The worker is gone. What it said before, or its end, is read from the socket.
@@ -380,18 +380,16 @@ fn waiting_reply(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce)
             Ok(None) => {}
             Ok(Some(_)) | Err(_) => return None,
         }
-        let read = BUFFER.with_borrow_mut(|buffer| match recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-            Ok((_, count)) if count > 0 => {
-                frames.push(&buffer[..count]);
-                true
-            }
-            Ok(_) | Err(_) => false,
-        });
+        let read =
+            BUFFER.with_borrow_mut(|buffer| match recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
+                Ok((_, count)) if count > 0 => {
+                    frames.push(&buffer[..count]);
+                    true
+                }
+                Ok(_) | Err(_) => false,
+            });
         if !read {
             return None;
         }
     }
 }
-
-/// Why a call's frame could not be made, kept for [`End::TooLarge`].
-pub(super) type TooLarge = EncodeError;

@@ -3,6 +3,7 @@
 mod classify;
 mod drain;
 mod isolated;
+mod proof;
 mod task;
 
 pub(crate) use isolated::{Plan, run};

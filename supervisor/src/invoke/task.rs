@@ -16,13 +16,17 @@ const MAX_ARGUMENT: usize = 32 * 4096 - 1;
 pub(crate) enum PrepareError {
     #[error("the command has no program")]
     NoProgram,
-    #[error("argument {position} of the command has {length} bytes, more than the {MAX_ARGUMENT} that the kernel takes; give it on standard input or in a file instead")]
+    #[error(
+        "argument {position} of the command has {length} bytes, more than the {MAX_ARGUMENT} that the kernel takes; give it on standard input or in a file instead"
+    )]
     ArgumentTooLong { position: usize, length: usize },
     #[error("{what} has a NUL byte, which no program can be given")]
     Nul { what: String },
     #[error("the environment variable {name:?} is not a name with a value")]
     Environment { name: OsString },
-    #[error("the standard input has {length} bytes, more than the {MAX_BODY} that a call may carry; give it as a file instead")]
+    #[error(
+        "the standard input has {length} bytes, more than the {MAX_BODY} that a call may carry; give it as a file instead"
+    )]
     InputTooLong { length: usize },
     #[error("the working directory {} is not absolute, and the current directory cannot be read: {source}", directory.display())]
     Directory { directory: PathBuf, source: std::io::Error },
@@ -51,7 +55,9 @@ pub(crate) fn task_of(command: Command) -> Result<(Task, Option<OwnedFd>), Prepa
     }
     let (stdin, descriptor) = match stdin {
         Input::Empty => (Stdin::Empty, None),
-        Input::Bytes(bytes) if bytes.len() > MAX_BODY => return Err(PrepareError::InputTooLong { length: bytes.len() }),
+        Input::Bytes(bytes) if bytes.len() > MAX_BODY => {
+            return Err(PrepareError::InputTooLong { length: bytes.len() });
+        }
         Input::Bytes(bytes) => (Stdin::Bytes(bytes), None),
         Input::Descriptor(descriptor) => (Stdin::Descriptor, Some(descriptor)),
     };
@@ -59,8 +65,8 @@ pub(crate) fn task_of(command: Command) -> Result<(Task, Option<OwnedFd>), Prepa
         Directory::Scratch => WorkingDirectory::Scratch,
         Directory::Path(path) => {
             // A worker starts elsewhere, so a relative path would mean another place there.
-            let absolute = std::path::absolute(&path)
-                .map_err(|source| PrepareError::Directory { directory: path, source })?;
+            let absolute =
+                std::path::absolute(&path).map_err(|source| PrepareError::Directory { directory: path, source })?;
             WorkingDirectory::Path(absolute.into_os_string().into_vec())
         }
     };

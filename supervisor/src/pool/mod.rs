@@ -5,7 +5,7 @@ mod settings;
 mod shell;
 mod state;
 
-pub use settings::PoolSettings;
 pub(crate) use lease::Lease;
+pub use settings::PoolSettings;
 pub(crate) use shell::{Pool, PoolOptions, Refusal};
 pub(crate) use state::Want;

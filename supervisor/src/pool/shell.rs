@@ -336,8 +336,11 @@ impl Shared {
                 }
                 Action::Fail(waiter) => {
                     if let Some(sender) = inner.waiting.remove(&waiter) {
-                        let refusal =
-                            if inner.closed { Refusal::Closed } else { Refusal::Spawn(Arc::clone(&inner.last_failure)) };
+                        let refusal = if inner.closed {
+                            Refusal::Closed
+                        } else {
+                            Refusal::Spawn(Arc::clone(&inner.last_failure))
+                        };
                         effects.push(Effect::Refuse(sender, refusal));
                     }
                 }

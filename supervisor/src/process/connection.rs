@@ -1,9 +1,7 @@
 //! The control connection to a zygote: frames with descriptors, over a local socket.
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -43,12 +41,6 @@ pub(crate) type Descriptors = Result<[OwnedFd; FORKED_DESCRIPTORS], DescriptorsL
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a new worker's descriptors could not be received: too many open files (RLIMIT_NOFILE)")]
 pub(crate) struct DescriptorsLost;
-
-/// A message, and the descriptors that came with it where it has some.
-#[derive(Debug)]
-pub(crate) struct Heard<T> {
-    pub(crate) message: T,
-}
 
 /// The reading half: one task owns it.
 #[derive(Debug)]
@@ -102,10 +94,10 @@ impl Drop for Sender {
 
 impl Receiver {
     /// Waits for the next message; `None` when the zygote has closed the connection.
-    pub(crate) async fn receive<T: Decode>(&mut self) -> Result<Option<Heard<T>>, ReceiveError> {
+    pub(crate) async fn receive<T: Decode>(&mut self) -> Result<Option<T>, ReceiveError> {
         loop {
             if let Some(message) = self.frames.next()? {
-                return Ok(Some(Heard { message }));
+                return Ok(Some(message));
             }
             if !self.fill().await? {
                 self.frames.end()?;

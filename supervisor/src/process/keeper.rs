@@ -36,7 +36,11 @@ pub(super) async fn start(program: &WorkerProgram, socket: UnixStream) -> io::Re
     Ok(Kept { pidfd, exit })
 }
 
-fn keep(mut command: Command, started: oneshot::Sender<io::Result<OwnedFd>>, exited: oneshot::Sender<io::Result<ExitStatus>>) {
+fn keep(
+    mut command: Command,
+    started: oneshot::Sender<io::Result<OwnedFd>>,
+    exited: oneshot::Sender<io::Result<ExitStatus>>,
+) {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {

@@ -11,5 +11,5 @@ pub use program::WorkerProgram;
 pub use scratch_root::ScratchError;
 pub(crate) use scratch_root::ScratchRoot;
 pub(crate) use worker::{Ended, Fate, Phase, Worker, WorkerProcess};
-pub(crate) use zygote::{Ending, Zygote, ZygoteEvents};
 pub use zygote::ZygoteError;
+pub(crate) use zygote::{Ending, Zygote, ZygoteEvents};

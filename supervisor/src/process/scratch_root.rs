@@ -105,8 +105,7 @@ impl Run {
         let parent = ScratchRoot::parent().map_err(make_error(&std::env::temp_dir()))?;
         make_private(&parent)?;
         for _ in 0..ATTEMPTS {
-            let directory =
-                tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
+            let directory = tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
             let lock = open(directory.path()).map_err(make_error(directory.path()))?;
             flock(&lock, FlockOperation::LockShared).map_err(io::Error::from).map_err(make_error(directory.path()))?;
             if is_still(directory.path(), &lock) {
@@ -171,4 +170,3 @@ fn is_still(directory: &Path, lock: &OwnedFd) -> bool {
 fn make_error(directory: &Path) -> impl FnOnce(io::Error) -> ScratchError + '_ {
     move |source| ScratchError::Make { directory: directory.into(), source }
 }
-

@@ -80,14 +80,9 @@ pub(crate) enum Fate {
     /// Not yet known.
     Pending,
     /// Nothing of its tree is left, since then.
-    Dead {
-        at: Moment,
-    },
+    Dead { at: Moment },
     /// The worker is dead, and what it left could not be swept.
-    Survivors {
-        at: Moment,
-        count: u32,
-    },
+    Survivors { at: Moment, count: u32 },
     /// Its death was not confirmed within the bound.
     Unconfirmed,
 }

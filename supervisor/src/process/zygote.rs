@@ -1,6 +1,6 @@
 //! One zygote: its start, its handshake, and the task that hears it.
 
-use super::connection::{self, Heard, ReceiveError, Receiver, SendError, Sender};
+use super::connection::{self, ReceiveError, Receiver, SendError, Sender};
 use super::worker::{Ended, Worker, WorkerProcess};
 use super::{ScratchRoot, WorkerProgram, keeper, scratch_root};
 use crate::deadline::Watchdog;
@@ -115,7 +115,7 @@ impl Zygote {
         let answer = tokio::time::timeout(HANDSHAKE_BOUND, receiver.receive::<Answer>()).await;
         let answer = match answer {
             Err(_elapsed) => return Err(ZygoteError::Silent { program: path() }),
-            Ok(Ok(Some(Heard { message }))) => message,
+            Ok(Ok(Some(answer))) => answer,
             Ok(Ok(None)) => return Err(ZygoteError::Ended { program: path() }),
             Ok(Err(ReceiveError::Io(error))) if error.kind() == io::ErrorKind::ConnectionReset => {
                 return Err(ZygoteError::Ended { program: path() });
@@ -129,7 +129,8 @@ impl Zygote {
         sender
             .send(&ToZygote::Configure(Configuration { scratch_root, strength }))
             .map_err(connection_failed(program))?;
-        let hearing = Hearing { receiver, watchdog, events, workers: HashMap::new(), scratch, removals: JoinSet::new() };
+        let hearing =
+            Hearing { receiver, watchdog, events, workers: HashMap::new(), scratch, removals: JoinSet::new() };
         let task = tokio::spawn(hearing.run());
         Ok((Self { sender, pidfd: kept.pidfd }, Ending { task, reaped: kept.exit }))
     }
@@ -171,7 +172,7 @@ impl Hearing {
     async fn run(mut self) {
         loop {
             match self.receiver.receive::<FromZygote>().await {
-                Ok(Some(Heard { message })) => self.on_message(message),
+                Ok(Some(message)) => self.on_message(message),
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "a zygote is given up");

@@ -43,18 +43,25 @@ pub(crate) fn apply(start: &Start<'_>, socket: BorrowedFd<'_>) -> Result<(), Set
         start.identity.keep().map_err(failed("keep its user in its user namespace"))?;
     }
     nix::unistd::setsid().map_err(io::Error::from).map_err(failed("start a session"))?;
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from).map_err(failed("bind itself to its parent"))?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
+        .map_err(io::Error::from)
+        .map_err(failed("bind itself to its parent"))?;
     if start.strength != KillStrength::PidNamespace {
         nix::sys::prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(failed("become a subreaper"))?;
     }
     let _name_only = nix::sys::prctl::set_name(c"toolexec-worker");
-    mkdirat(start.root, start.name, Mode::RWXU).map_err(io::Error::from).map_err(failed("make its scratch directory"))?;
+    mkdirat(start.root, start.name, Mode::RWXU)
+        .map_err(io::Error::from)
+        .map_err(failed("make its scratch directory"))?;
     enter(start).map_err(failed("enter its scratch directory"))?;
     // The last word to the zygote, while its pipe is still open; what follows cannot fail on a kernel on which
     // close_range exists, which was tried with the first worker just before.
     descriptors::place(start.stdout, start.stderr).map_err(failed("place its descriptors"))?;
     if let Some(ready) = start.ready {
-        ready.try_clone_to_owned().and_then(|ready| File::from(ready).write_all(READY)).map_err(failed("say that it is set up"))?;
+        ready
+            .try_clone_to_owned()
+            .and_then(|ready| File::from(ready).write_all(READY))
+            .map_err(failed("say that it is set up"))?;
     }
     descriptors::close_others(socket.as_raw_fd()).map_err(failed("close its other descriptors"))?;
     SigSet::all().thread_unblock().map_err(io::Error::from).map_err(failed("unblock its signals"))?;

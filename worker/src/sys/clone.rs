@@ -39,16 +39,17 @@ pub enum Namespaces {
 pub fn clone3(namespaces: Namespaces) -> io::Result<Side> {
     let threads = thread_count()?;
     if threads != 1 {
-        return Err(io::Error::other(format!("this process has {threads} threads; only one with a single thread may fork")));
+        return Err(io::Error::other(format!(
+            "this process has {threads} threads; only one with a single thread may fork"
+        )));
     }
     let mut pidfd: RawFd = -1;
     let wanted = match namespaces {
         Namespaces::Shared => 0,
         Namespaces::PidAndUser => libc::CLONE_NEWPID | libc::CLONE_NEWUSER,
     };
-    let (tid_flags, tid_address) = thread_id_address().map_or((0, 0), |address| {
-        (libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID, address)
-    });
+    let (tid_flags, tid_address) =
+        thread_id_address().map_or((0, 0), |address| (libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID, address));
     let arguments = libc::clone_args {
         flags: (wanted | tid_flags | libc::CLONE_PIDFD) as u64,
         pidfd: (&raw mut pidfd) as u64,

@@ -154,7 +154,8 @@ impl Environment {
     }
 
     fn strings(&self) -> Result<Vec<CString>, StartFailure> {
-        let string = |(name, value): &(Vec<u8>, Vec<u8>)| c_string([name.as_slice(), b"=", value].concat(), "a variable");
+        let string =
+            |(name, value): &(Vec<u8>, Vec<u8>)| c_string([name.as_slice(), b"=", value].concat(), "a variable");
         self.variables.iter().map(string).collect()
     }
 }

@@ -57,7 +57,8 @@ fn try_serve(socket: OwnedFd, serve: Serve<'_>) -> Result<(), ZygoteError> {
     let Some(configuration) = shake_hands(&mut channel)? else {
         return Ok(());
     };
-    let root_path = CString::new(configuration.scratch_root).map_err(|_| ZygoteError::Supervisor("its scratch root has a NUL"))?;
+    let root_path =
+        CString::new(configuration.scratch_root).map_err(|_| ZygoteError::Supervisor("its scratch root has a NUL"))?;
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let root = openat(CWD, &root_path, flags, Mode::empty()).map_err(io::Error::from)?;
     // As long as this lock is held, nobody takes the directory for one that a dead supervisor left.
@@ -65,7 +66,8 @@ fn try_serve(socket: OwnedFd, serve: Serve<'_>) -> Result<(), ZygoteError> {
     let mut events = SigSet::empty();
     events.add(Signal::SIGCHLD);
     events.add(Signal::SIGTERM);
-    let events = SignalFd::with_flags(&events, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(io::Error::from)?;
+    let events =
+        SignalFd::with_flags(&events, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(io::Error::from)?;
     let strength = match configuration.strength {
         Some(strength) => Strength::Demanded(strength),
         None => Strength::Untried,
@@ -120,7 +122,9 @@ impl Zygote<'_> {
             while let Some(message) = self.channel.next_received()? {
                 match message {
                     ToZygote::Fork { worker } => self.fork(worker)?,
-                    ToZygote::Configure(_) => return Err(ZygoteError::Supervisor("it said twice how workers are made")),
+                    ToZygote::Configure(_) => {
+                        return Err(ZygoteError::Supervisor("it said twice how workers are made"));
+                    }
                 }
             }
             let mut ready = [

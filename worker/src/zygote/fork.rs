@@ -37,8 +37,10 @@ pub(super) fn fork_worker(
     serve: Serve<'_>,
 ) -> Result<Fork, SetupFailure> {
     let (ours, theirs) = UnixStream::pair().map_err(failed("make its call socket"))?;
-    let (stdout, stdout_writer) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(failed("make its stdout"))?;
-    let (stderr, stderr_writer) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(failed("make its stderr"))?;
+    let (stdout, stdout_writer) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(failed("make its stdout"))?;
+    let (stderr, stderr_writer) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(failed("make its stderr"))?;
     let watch = if watched {
         Some(pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(failed("watch its set-up"))?)
     } else {
@@ -57,7 +59,10 @@ pub(super) fn fork_worker(
         KillStrength::PidNamespace => Namespaces::PidAndUser,
         KillStrength::Subreaper => Namespaces::Shared,
         KillStrength::Cgroup | KillStrength::ProcessGroup => {
-            return Err(SetupFailure { step: format!("kill with {strength}, which this version does not offer"), errno: 0 });
+            return Err(SetupFailure {
+                step: format!("kill with {strength}, which this version does not offer"),
+                errno: 0,
+            });
         }
     };
     match clone3(namespaces).map_err(failed("fork"))? {
@@ -123,7 +128,9 @@ fn settle(fork: Fork, reader: OwnedFd) -> Result<Fork, SetupFailure> {
     frames.push(&told);
     match frames.next() {
         Ok(Some(FromWorker::SetupFailed(failure))) => Err(failure),
-        Ok(Some(FromWorker::Reply { .. }) | None) | Err(_) => Err(SetupFailure { step: "set itself up".into(), errno: 0 }),
+        Ok(Some(FromWorker::Reply { .. }) | None) | Err(_) => {
+            Err(SetupFailure { step: "set itself up".into(), errno: 0 })
+        }
     }
 }
 

@@ -44,8 +44,12 @@ fn begin() -> Result<SigSet, SetupFailure> {
         signals.add(signal);
     }
     signals.thread_block().map_err(io::Error::from).map_err(failed("block its guardian's signals"))?;
-    nix::sys::prctl::set_child_subreaper(true).map_err(io::Error::from).map_err(failed("make its guardian a subreaper"))?;
-    nix::sys::prctl::set_pdeathsig(SWEEP_SIGNAL).map_err(io::Error::from).map_err(failed("bind its guardian to the zygote"))?;
+    nix::sys::prctl::set_child_subreaper(true)
+        .map_err(io::Error::from)
+        .map_err(failed("make its guardian a subreaper"))?;
+    nix::sys::prctl::set_pdeathsig(SWEEP_SIGNAL)
+        .map_err(io::Error::from)
+        .map_err(failed("bind its guardian to the zygote"))?;
     let _name_only = nix::sys::prctl::set_name(c"toolexec-guard");
     Ok(signals)
 }
