@@ -28,17 +28,22 @@ fn toolbox() -> Result<Toolbox, Box<dyn Error>> {
     toolbox.add("count_fresh", count)?;
     toolbox.add("count_reused", count)?;
     toolbox.add("add", add)?;
-    toolbox.add("spin", |_: &[u8]| loop {
-        std::hint::spin_loop();
-    })?;
+    toolbox.add("spin", spin)?;
     toolbox.add("abort", |_: &[u8]| -> Result<Vec<u8>, Failure> { std::process::abort() })?;
     Ok(toolbox)
+}
+
+fn spin(_: &[u8]) -> Result<Vec<u8>, Failure> {
+    loop {
+        std::hint::spin_loop();
+    }
 }
 
 /// Arguments and results are JSON texts. What the model has to change is a semantic failure.
 fn add(arguments: &[u8]) -> Result<Vec<u8>, Failure> {
     let semantic = |text: String| Failure::new(ErrorClass::Semantic, text);
-    let arguments: serde_json::Value = serde_json::from_slice(arguments).map_err(|error| semantic(error.to_string()))?;
+    let arguments: serde_json::Value =
+        serde_json::from_slice(arguments).map_err(|error| semantic(error.to_string()))?;
     let number = |name: &str| arguments[name].as_i64().ok_or_else(|| semantic(format!("`{name}` is no whole number")));
     match number("a")?.checked_add(number("b")?) {
         Some(sum) => Ok(sum.to_string().into_bytes()),

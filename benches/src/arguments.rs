@@ -54,7 +54,10 @@ impl Scope {
 
 /// Measures toolexec's speed as ratios to what the kernel alone costs, once with every process on one CPU and once free.
 #[derive(Parser, Debug)]
-#[command(name = "toolexec-bench", after_help = "A figure that misses its aim is told and is not a failure of the program.")]
+#[command(
+    name = "toolexec-bench",
+    after_help = "A figure that misses its aim is told and is not a failure of the program."
+)]
 struct Typed {
     /// The figures to measure; all if none is named.
     #[arg(value_enum)]

@@ -89,7 +89,9 @@ mod tests {
 
     #[test]
     fn percentiles_are_samples() {
-        for (count, percent, expected) in [(1, 50, 1.0), (1, 99, 1.0), (4, 50, 2.0), (5, 50, 3.0), (100, 99, 99.0), (300, 99, 297.0)] {
+        for (count, percent, expected) in
+            [(1, 50, 1.0), (1, 99, 1.0), (4, 50, 2.0), (5, 50, 3.0), (100, 99, 99.0), (300, 99, 297.0)]
+        {
             assert_eq!(samples(count).percentile(percent), expected, "{percent} percent of {count}");
         }
         assert_eq!(Samples::new(Vec::new()), None);

@@ -42,13 +42,15 @@ fn measured(cpus: Cpus, scope: &Scope) -> anyhow::Result<Vec<Entry>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command.args(["--measure", cpus.as_str()]).args(scope.to_arguments());
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the measuring")?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the measuring")?;
     let out = child.stdout.take().context("the measuring has no output")?;
     let entries: anyhow::Result<Vec<Entry>> =
         BufReader::new(out).lines().map(|line| Ok(serde_json::from_str(&line?)?)).collect();
     let status = child.wait()?;
+    let entries = entries.context("the measuring said something else than rows")?;
     ensure!(status.success(), "the measuring ended with {status}");
-    entries
+    Ok(entries)
 }
 
 /// Measures in this process, and writes what came of it as one JSON object a line.

@@ -5,6 +5,7 @@ use crate::figures::Figure;
 use crate::machine::Machine;
 use crate::pair::{Paired, Samples};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::io::{self, Write};
 
 /// How the result is shown.
@@ -18,7 +19,7 @@ pub(crate) enum Form {
 
 /// What came of one figure under one placement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Entry {
     /// It was measured.
     Measured(Row),
@@ -122,16 +123,13 @@ pub(crate) fn write(out: &mut impl Write, form: Form, machine: &Machine, entries
 }
 
 fn write_json(out: &mut impl Write, machine: &Machine, entries: &[Entry]) -> io::Result<()> {
-    writeln!(out, "{}", serde_json::json!({ "version": 1, "kind": "machine", "machine": machine }))?;
+    writeln!(out, "{}", json!({ "version": 1, "kind": "machine", "machine": machine }))?;
     for entry in entries {
-        let mut object = serde_json::to_value(entry)?;
-        if let Some(object) = object.as_object_mut() {
-            object.insert("version".into(), 1.into());
-            if let Entry::Measured(row) = entry {
-                object.insert("met".into(), row.met().into());
-            }
-        }
-        writeln!(out, "{object}")?;
+        let line = match entry {
+            Entry::Measured(row) => json!({ "version": 1, "kind": "measured", "met": row.met(), "row": row }),
+            Entry::Skipped { figure, why } => json!({ "version": 1, "kind": "skipped", "figure": figure, "why": why }),
+        };
+        writeln!(out, "{line}")?;
     }
     Ok(())
 }
@@ -266,10 +264,15 @@ SKIPPED run: bwrap is not installed
         let machine = Machine { kernel: "6.1".into(), cpus: 2, load: None };
         let mut out = Vec::new();
         write(&mut out, Form::Json, &machine, &[row().aiming(Aim::AtMost(1.8))]).unwrap();
-        let lines: Vec<serde_json::Value> =
-            out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let lines: Vec<serde_json::Value> = out
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
         assert_eq!(lines.len(), 2);
         assert!(lines.iter().all(|line| line["version"] == 1));
-        assert_eq!((&lines[1]["figure"], &lines[1]["met"], &lines[1]["aim"]["at_most"]), (&"round-trip".into(), &true.into(), &1.8.into()));
+        let row = &lines[1]["row"];
+        assert_eq!((&row["figure"], &lines[1]["met"]), (&"round-trip".into(), &true.into()));
+        assert_eq!(row["aim"]["at_most"], 1.8);
     }
 }

@@ -47,7 +47,12 @@ pub(crate) fn toolbox() -> anyhow::Result<Toolbox> {
 /// An executor whose workers are forks of this program.
 pub(crate) async fn executor(pool: PoolSettings) -> anyhow::Result<Arc<Executor>> {
     let reuse = WorkerPolicy::Reuse { max_calls: NonZeroU32::MAX };
-    let tools = [(ECHO_REUSED, reuse), (ECHO_FRESH, WorkerPolicy::Fresh), (SPIN, WorkerPolicy::Fresh), (HANG, WorkerPolicy::Fresh)];
+    let tools = [
+        (ECHO_REUSED, reuse),
+        (ECHO_FRESH, WorkerPolicy::Fresh),
+        (SPIN, WorkerPolicy::Fresh),
+        (HANG, WorkerPolicy::Fresh),
+    ];
     let specs = tools.into_iter().map(|(name, worker)| {
         Ok(ToolSpec {
             name: ToolName::new(name)?,

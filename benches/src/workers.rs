@@ -20,7 +20,8 @@ impl Zygote {
     /// Finds it.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let children = children(std::process::id())?;
-        let mut zygotes = children.into_iter().filter(|pid| look(*pid).is_some_and(|seen| seen.name == "toolexec-zygote"));
+        let mut zygotes =
+            children.into_iter().filter(|pid| look(*pid).is_some_and(|seen| seen.name == "toolexec-zygote"));
         let pid = zygotes.next().context("no zygote is there")?;
         ensure!(zygotes.next().is_none(), "more than one zygote is there");
         Ok(Self { pid })

@@ -8,6 +8,7 @@ const README: &str = include_str!("../../README.md");
 
 /// Runs an example; its own assertions say whether it shows what it says.
 #[track_caller]
+#[expect(clippy::unwrap_used, reason = "a helper of tests, which fail by panicking")]
 fn check(example: &str) {
     let output = Command::new(example).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -40,11 +41,24 @@ fn the_catalogue_of_the_readme_is_right() {
 #[test]
 fn the_catalogue_of_the_examples_is_right_and_its_stored_calls_fit() {
     let text = include_str!("../toolexec.toml");
-    let catalogue = Catalogue::parse(text, Path::new("examples/toolexec.toml")).unwrap_or_else(|error| panic!("{error}"));
+    let catalogue =
+        Catalogue::parse(text, Path::new("examples/toolexec.toml")).unwrap_or_else(|error| panic!("{error}"));
     let tool = catalogue.tools.get("find_in_text").unwrap();
     for call in [include_str!("../calls/ordinary.json"), include_str!("../calls/runaway.json")] {
         tool.prepare(call).unwrap();
     }
+}
+
+#[test]
+fn every_dependency_has_its_sentence() {
+    let page = include_str!("../../docs/decisions/dependencies.md");
+    let (_, dependencies) = include_str!("../../Cargo.toml").split_once("[workspace.dependencies]").unwrap();
+    let (dependencies, _) = dependencies.split_once("\n[").unwrap();
+    let names = dependencies.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
+    let names: Vec<&str> = names.filter(|name| !name.starts_with("toolexec")).collect();
+    assert!(names.len() > 10, "{names:?}");
+    let missing: Vec<_> = names.iter().filter(|name| !page.contains(&format!("| `{name}` |"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// A link in a document that leads nowhere is worse than none.
@@ -63,7 +77,7 @@ fn every_link_of_the_documents_leads_to_a_file() {
     let mut broken = Vec::new();
     for document in documents {
         let text = std::fs::read_to_string(&document).unwrap();
-        for (_, target) in text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split_once(')').map(|(link, _)| (at, link))) {
+        for target in text.split("](").skip(1).filter_map(|after| after.split(')').next()) {
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() && !path.contains("://") && !document.parent().unwrap().join(path).exists() {
                 broken.push(format!("{}: {target}", document.display()));

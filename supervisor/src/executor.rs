@@ -149,7 +149,9 @@ impl Executor {
         let ToolCall { id, work, options } = call;
         let CallOptions { cancel, timeout, output } = options;
         let (tool, prepared, mut policy): (Arc<str>, _, _) = match work {
-            Work::Command { command, policy } => (last_part(&command.program).into(), Prepared::Command(command), policy),
+            Work::Command { command, policy } => {
+                (last_part(&command.program).into(), Prepared::Command(command), policy)
+            }
             Work::Tool { name, arguments } => {
                 let Some(spec) = self.tools.get(&name) else {
                     return Outcome::rejected(id, &name, Code::UnknownTool, self.tools.unknown(&name));
@@ -242,4 +244,3 @@ fn check(policy: &Policy, prepared: &Prepared) -> Result<(), &'static str> {
         (Some(_), Some(_)) | (None, _) => Ok(()),
     }
 }
-

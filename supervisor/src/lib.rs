@@ -21,9 +21,9 @@ mod pool;
 mod process;
 
 pub use deadline::Scheduling;
+pub use deadline::WatchdogError;
 pub use executor::{CloseReport, Executor, ExecutorBuilder, StartError};
 pub use pool::PoolSettings;
-pub use deadline::WatchdogError;
 pub use process::{ScratchError, WorkerProgram, ZygoteError};
 pub use toolexec_protocol::failure::ErrorClass;
 pub use toolexec_protocol::strength::KillStrength;

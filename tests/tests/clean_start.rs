@@ -70,6 +70,16 @@ fn standard_input_that_is_asked_for_arrives_whole() {
     assert!(own.stdout() == text, "{} bytes came back of {}", own.stdout().len(), text.len());
 }
 
+/// Opening a pipe waits for whoever is to write into it: that is the tool's time, and not an unbounded wait before it.
+#[test]
+fn pipe_without_a_writer_as_standard_input_delays_no_deadline() {
+    let toolexec = toolexec();
+    let pipe = toolexec.room().file("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo(1)").success());
+    let launch = toolexec.run(["--timeout", "1", "--stdin"]).arguments([&pipe]).arguments(["--", "cat"]);
+    launch.finish().assert_code(124).assert_took(Duration::from_secs(1)).assert_nothing_runs();
+}
+
 /// Case O10: a terminal that belongs to the user is not the tool's, not even by its name.
 #[test]
 fn tool_has_no_controlling_terminal_and_takes_no_key_from_the_user() {

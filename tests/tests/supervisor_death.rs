@@ -46,7 +46,7 @@ fn supervisor_killed_at_fifty_random_moments_leaves_nothing_with_a_subreaper() {
 fn check_random_moments(name: &str, strength: Option<&str>) {
     let mut random = Random::for_test(name);
     let toolexec = Toolexec::new(env!("CARGO_BIN_EXE_toolexec_under_test"));
-    let load = toolexec.room().own_copy(env!("CARGO_BIN_EXE_mixed_load").as_ref());
+    let load = toolexec.room().own_copy(env!("CARGO_BIN_EXE_loaded_host").as_ref());
     for moment in 0..MOMENTS {
         let marker = Marker::new(40660);
         let launch = Launch::new(&load, toolexec.room()).arguments([random.next().to_string(), marker.to_string()]);
@@ -79,10 +79,14 @@ fn next_start_removes_what_a_killed_supervisor_left() {
     );
     let launch = toolexec.run(["--cwd", "scratch", "--", "sh", "-c", &script]).watching(&marker);
     let mut running = launch.start();
-    running.await_sleep();
-    assert!(!toolexec.room().left().is_empty(), "there is no scratch directory");
+    let tool = running.await_sleep().remove(0);
+    // The zygote too, since it would clean up; and before it the supervisor is stopped, since it would as well.
+    let zygote = tool.line_up_to(running.pid()).and_then(|mut line| line.pop()).expect("a zygote above the tool");
+    running.signal(rustix::process::Signal::STOP);
+    zygote.kill();
     running.kill();
     assert_gone(ORPHANS_GONE, "tools of the killed supervisor", || marker.anywhere());
+    assert!(!toolexec.room().left().is_empty(), "nothing was left to remove");
     toolexec.assert_next_call_works();
     toolexec.room().assert_swept();
 }

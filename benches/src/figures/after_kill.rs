@@ -19,25 +19,25 @@ pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> 
 }
 
 async fn with(flavor: Flavor, cpus: Cpus, effort: Effort) -> anyhow::Result<Entry> {
-    let mut executor = executor(PoolSettings::default()).await?;
-    let zygote = Zygote::find()?;
+    let executor = executor(PoolSettings::default()).await?;
+    let mut context = (executor, Zygote::find()?);
     // Both begin with all spares ready, so that they differ in how the call before has ended and in nothing else.
     let paired = in_turns(
         effort.of(ROUNDS),
-        &mut executor,
-        async |executor| {
+        &mut context,
+        async |(executor, zygote)| {
             zygote.idle_workers(PoolSettings::DEFAULT_SPARES).await?;
             killed(executor, SPIN, TIMEOUT).await?;
             Ok(vec![echo(executor, ECHO_FRESH).await?])
         },
-        async |executor| {
+        async |(executor, zygote)| {
             zygote.idle_workers(PoolSettings::DEFAULT_SPARES).await?;
             echo(executor, ECHO_FRESH).await?;
             Ok(vec![echo(executor, ECHO_FRESH).await?])
         },
     )
     .await?;
-    executor.close().await;
+    context.0.close().await;
     let what = format!("fresh worker, {}", flavor.as_str());
     let baseline = "the call after one that ended by itself";
     Ok(Row::paired(Figure::AfterKill, &what, cpus, Unit::Microseconds, &paired, baseline).aiming(Aim::AtMost(2.0)))

@@ -29,15 +29,8 @@ pub(crate) enum Figure {
 
 impl Figure {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::RoundTrip,
-        Self::FreshWorker,
-        Self::FreshRate,
-        Self::Kill,
-        Self::AfterKill,
-        Self::Run,
-        Self::Memory,
-    ];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::RoundTrip, Self::FreshWorker, Self::FreshRate, Self::Kill, Self::AfterKill, Self::Run, Self::Memory];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -19,23 +19,23 @@ pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> 
 }
 
 async fn with(flavor: Flavor, cpus: Cpus, effort: Effort) -> anyhow::Result<Entry> {
-    let mut executor = executor(PoolSettings::default()).await?;
-    let zygote = Zygote::find()?;
+    let executor = executor(PoolSettings::default()).await?;
+    let mut context = (executor, Zygote::find()?);
     let paired = in_turns(
         effort.of(ROUNDS),
-        &mut executor,
-        async |executor| {
+        &mut context,
+        async |(executor, zygote)| {
             zygote.idle_workers(PoolSettings::DEFAULT_SPARES).await?;
             Ok(vec![echo(executor, ECHO_FRESH).await?])
         },
-        async |_| {
+        async |(_, zygote)| {
             // In the same quiet, so that the processors are as much asleep as before a call.
             zygote.idle_workers(PoolSettings::DEFAULT_SPARES).await?;
             Ok(vec![start_and_wait()?])
         },
     )
     .await?;
-    executor.close().await;
+    context.0.close().await;
     let what = format!("spare ready, {}", flavor.as_str());
     let baseline = "posix_spawn of /bin/true and wait";
     Ok(Row::paired(Figure::FreshWorker, &what, cpus, Unit::Microseconds, &paired, baseline).aiming(Aim::AtMost(0.1)))

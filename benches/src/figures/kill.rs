@@ -22,7 +22,9 @@ const TIMEOUT: Duration = Duration::from_millis(10);
 pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> {
     let kills = effort.of(KILLS);
     let flavor = Flavor::ManyThreads;
-    let row = |what: &str, samples: &Samples, percent| Row::alone(Figure::Kill, what, cpus, Unit::Microseconds, samples, percent);
+    let row = |what: &str, samples: &Samples, percent| {
+        Row::alone(Figure::Kill, what, cpus, Unit::Microseconds, samples, percent)
+    };
     let mut entries = Vec::new();
     for (tool, of_tool) in [(SPIN, "a tool that spins"), (HANG, "a tool that hangs")] {
         let Delays { sent, dead } = flavor.run(delays(tool, kills))?;

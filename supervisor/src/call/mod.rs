@@ -9,7 +9,7 @@ mod signal;
 
 pub use id::CallId;
 pub use model::{CallOptions, Command, Directory, Input, OutputMode, Policy, ToolCall, Work, WorkerPolicy};
-pub use outcome::{Code, Exit, Outcome, Status, Termination, Timing, Usage};
+pub use outcome::{Code, Exit, NotRun, Outcome, Status, Termination, Timing, Usage};
 pub use output::{Captured, Collector, OutputChunk, OutputStream};
 pub use receipt::{KillReason, Receipt};
 pub use signal::signal_name;

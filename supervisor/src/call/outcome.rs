@@ -46,6 +46,18 @@ pub struct Outcome {
     pub usage: Option<Usage>,
     /// The proof of their end; `None` when nothing was started.
     pub receipt: Option<Receipt>,
+    /// Which way a command's program could not be run. Not in the JSON form, where `message` says it.
+    #[serde(skip)]
+    pub not_run: Option<NotRun>,
+}
+
+/// Why a command's program could not be run, as far as a shell tells it apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NotRun {
+    /// There is no such program.
+    NotFound,
+    /// It is there and cannot be executed.
+    NotExecutable,
 }
 
 impl Outcome {
@@ -73,6 +85,7 @@ impl Outcome {
             timing: Timing::default(),
             usage: None,
             receipt: None,
+            not_run: None,
         }
     }
 

@@ -10,7 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 /// programs are found, and the language and the time zone of what they print.
 pub const PASSED_THROUGH: [&str; 6] = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// One variable beside [`PASSED_THROUGH`].
+/// The variables that every command gets with these values, unless a rule says otherwise. A Python program buffers what
+/// it prints to a pipe, and what is in a buffer is lost when the program is killed: so it is told not to.
+pub const ALWAYS_SET: [(&str, &str); 1] = [("PYTHONUNBUFFERED", "1")];
+
+/// One variable beside [`PASSED_THROUGH`] and [`ALWAYS_SET`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EnvRule {
     /// Written `NAME`: the supervisor's own value, where it has one.
@@ -58,7 +62,7 @@ impl EnvRule {
     }
 }
 
-/// The whole environment of a command: [`PASSED_THROUGH`] and `extra`, where a later rule for the same name
+/// The whole environment of a command: [`PASSED_THROUGH`], [`ALWAYS_SET`] and `extra`, where a later rule for the same name
 /// replaces an earlier one. The supervisor's own environment is read now.
 pub fn base_environment(extra: &[EnvRule]) -> Vec<(OsString, OsString)> {
     environment_from(|name| std::env::var_os(name), extra)
@@ -67,8 +71,9 @@ pub fn base_environment(extra: &[EnvRule]) -> Vec<(OsString, OsString)> {
 /// [`base_environment`] over another environment than the process's own.
 fn environment_from(own: impl Fn(&OsStr) -> Option<OsString>, extra: &[EnvRule]) -> Vec<(OsString, OsString)> {
     let mut environment: Vec<(OsString, OsString)> = Vec::new();
-    let base = PASSED_THROUGH.map(|name| EnvRule::Pass(name.into()));
-    for rule in base.iter().chain(extra) {
+    let passed = PASSED_THROUGH.map(|name| EnvRule::Pass(name.into()));
+    let set = ALWAYS_SET.map(|(name, value)| EnvRule::Set(name.into(), value.into()));
+    for rule in passed.iter().chain(&set).chain(extra) {
         let value = match rule {
             EnvRule::Pass(name) => own(name),
             EnvRule::Set(_, value) => Some(value.clone()),
@@ -120,9 +125,11 @@ mod tests {
                 expected.iter().map(|(name, value)| (name.into(), value.into())).collect();
             assert_eq!(environment_from(own, &extra), expected, "{extra:?}");
         };
-        check(&[], &[("PATH", "/bin"), ("TZ", "UTC")]);
-        check(&["API_KEY", "UNSET"], &[("PATH", "/bin"), ("TZ", "UTC"), ("API_KEY", "secret")]);
-        check(&["TZ=CET", "A=1", "A=2"], &[("PATH", "/bin"), ("TZ", "CET"), ("A", "2")]);
-        check(&["A=1", "A"], &[("PATH", "/bin"), ("TZ", "UTC")]);
+        let unbuffered = ("PYTHONUNBUFFERED", "1");
+        check(&[], &[("PATH", "/bin"), ("TZ", "UTC"), unbuffered]);
+        check(&["API_KEY", "UNSET"], &[("PATH", "/bin"), ("TZ", "UTC"), unbuffered, ("API_KEY", "secret")]);
+        check(&["TZ=CET", "A=1", "A=2"], &[("PATH", "/bin"), unbuffered, ("TZ", "CET"), ("A", "2")]);
+        check(&["A=1", "A"], &[("PATH", "/bin"), ("TZ", "UTC"), unbuffered]);
+        check(&["PYTHONUNBUFFERED"], &[("PATH", "/bin"), ("TZ", "UTC")]);
     }
 }

@@ -33,15 +33,7 @@ pub(super) struct Dropped {
 impl Bound {
     /// Passes on at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            head: limit / 2,
-            begun: Vec::new(),
-            is_full: false,
-            tail: VecDeque::new(),
-            limit,
-            passed: 0,
-            seen: 0,
-        }
+        Self { head: limit / 2, begun: Vec::new(), is_full: false, tail: VecDeque::new(), limit, passed: 0, seen: 0 }
     }
 
     /// Takes what the tool wrote next, and gives back what of it is to be passed on now.

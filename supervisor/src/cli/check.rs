@@ -6,6 +6,7 @@ use super::settings::CheckSettings;
 use crate::catalogue::{Catalogue, CatalogueError};
 use anstyle::AnsiColor;
 use serde::Serialize;
+use std::error::Error;
 use std::path::Path;
 
 /// What was found, as programs read it.
@@ -38,7 +39,7 @@ pub(super) fn check(settings: &CheckSettings) -> u8 {
         (loaded, true) => report::json(&json(path, loaded.as_ref())),
         (Ok(catalogue), false) => report::print(&text(path, catalogue)),
         (Err(error), false) => {
-            report::complain(&error.to_string());
+            report::complain(&in_full(error));
             exit_code::OK
         }
     };
@@ -63,9 +64,17 @@ fn json(path: &Path, loaded: Result<&Catalogue, &CatalogueError>) -> Report {
     Report { version: 1, catalogue, ok: loaded.is_ok(), tools, problems, more_problems }
 }
 
+/// The error and what it came from.
+fn in_full(error: &CatalogueError) -> String {
+    match error.source() {
+        None => error.to_string(),
+        Some(source) => format!("{error}: {source}"),
+    }
+}
+
 /// The problems one by one, and how many more there are.
 fn findings(error: &CatalogueError) -> (Vec<Finding>, usize) {
-    let of_the_file = |line| Finding { line, column: None, tool: None, message: error.to_string() };
+    let of_the_file = |line| Finding { line, column: None, tool: None, message: in_full(error) };
     match error {
         CatalogueError::Read { .. } | CatalogueError::TooLarge { .. } | CatalogueError::Directory { .. } => {
             (vec![of_the_file(None)], 0)
@@ -134,6 +143,7 @@ mod tests {
         let path = Path::new("/nowhere/toolexec.toml");
         let json = serde_json::to_value(json(path, Catalogue::load(path).as_ref())).unwrap();
         assert_eq!(json["problems"].as_array().map(Vec::len), Some(1));
-        assert!(json["problems"][0]["message"].as_str().unwrap().contains("/nowhere/toolexec.toml"), "{json}");
+        let message = json["problems"][0]["message"].as_str().unwrap();
+        assert_eq!(message, "cannot read the catalogue /nowhere/toolexec.toml: No such file or directory (os error 2)");
     }
 }

@@ -1,6 +1,6 @@
 //! `toolexec doctor`: what this machine can do for a time limit, what is missing, what that means, and how to get it.
 //!
-//! What was found ([`facts`]) and what is to be said about it ([`findings`]) are apart, so that the second can be
+//! What was found (`facts.rs`) and what is to be said about it (`findings.rs`) are apart, so that the second can be
 //! tested for machines that are not there.
 
 mod facts;

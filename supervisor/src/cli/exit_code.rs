@@ -16,7 +16,7 @@
 //! and by a line on standard error.
 
 use super::interrupts::Interrupt;
-use crate::call::{Code, Exit, KillReason, Outcome, Status, signal_name};
+use crate::call::{Exit, KillReason, NotRun, Outcome, Status, signal_name};
 
 /// It went well.
 pub(super) const OK: u8 = 0;
@@ -64,7 +64,9 @@ pub(super) fn of(outcome: &Outcome, asked: Asked, disturbance: Option<Disturbanc
         Some(Disturbance::CutShort(interrupt)) => return of_interrupt(interrupt),
         // The tool may have ended by itself before its last output met the closed pipe. A failure of its own says
         // more than the missing reader does.
-        Some(Disturbance::ReaderGone) if matches!(outcome.status, Status::Ok | Status::Cancelled) => return READER_GONE,
+        Some(Disturbance::ReaderGone) if matches!(outcome.status, Status::Ok | Status::Cancelled) => {
+            return READER_GONE;
+        }
         Some(Disturbance::ReaderGone | Disturbance::Interrupted(_)) | None => {}
     }
     match outcome.status {
@@ -77,13 +79,14 @@ pub(super) fn of(outcome: &Outcome, asked: Asked, disturbance: Option<Disturbanc
         Status::Cancelled => match (disturbance, outcome.receipt.as_ref().map(|receipt| receipt.reason)) {
             (Some(Disturbance::Interrupted(interrupt)), _) => of_interrupt(interrupt),
             (_, Some(KillReason::ReaderGone)) => READER_GONE,
-            (_, _) => of_interrupt(Interrupt::Interrupt),
+            (_, _) => of_interrupt(Interrupt::Keyboard),
         },
         Status::Crashed => outcome.exit.as_ref().and_then(of_exit).unwrap_or(REFUSED),
         Status::Rejected => REFUSED,
-        Status::Failed => match (asked, outcome.code, outcome.exit.as_ref().and_then(of_exit)) {
-            (Asked::Command, Some(Code::SpawnFailed), Some(code @ (NOT_EXECUTABLE | NOT_FOUND))) => code,
-            (_, _, _) => REFUSED,
+        Status::Failed => match (asked, outcome.not_run) {
+            (Asked::Command, Some(NotRun::NotFound)) => NOT_FOUND,
+            (Asked::Command, Some(NotRun::NotExecutable)) => NOT_EXECUTABLE,
+            (Asked::Command | Asked::Tool, _) => REFUSED,
         },
         Status::Unkillable => REFUSED,
     }
@@ -113,6 +116,7 @@ fn signal_number(name: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Code;
     use crate::cli::report::sample;
 
     const STATUSES: [Status; 8] = [
@@ -129,9 +133,10 @@ mod tests {
     fn exits() -> Vec<Option<Exit>> {
         let mut exits = vec![None];
         exits.extend((0..=255).map(|code| Some(Exit { code: Some(code), signal: None })));
-        exits.extend(["SIGHUP", "SIGSEGV", "SIGKILL", "SIGSYS", "SIGRTMIN+0", "SIGRTMIN+30", "signal 33", "nonsense"].map(
-            |name| Some(Exit { code: None, signal: Some(name.into()) }),
-        ));
+        exits.extend(
+            ["SIGHUP", "SIGSEGV", "SIGKILL", "SIGSYS", "SIGRTMIN+0", "SIGRTMIN+30", "signal 33", "nonsense"]
+                .map(|name| Some(Exit { code: None, signal: Some(name.into()) })),
+        );
         exits
     }
 
@@ -185,8 +190,8 @@ mod tests {
         outcome.code = Some(Code::SpawnFailed);
         outcome.started = false;
         assert_eq!(of(&outcome, Asked::Command, None), 125);
-        for (exit, code) in [(127, 127), (126, 126), (3, 125)] {
-            outcome.exit = Some(Exit { code: Some(exit), signal: None });
+        for (not_run, code) in [(NotRun::NotFound, 127), (NotRun::NotExecutable, 126)] {
+            outcome.not_run = Some(not_run);
             assert_eq!(of(&outcome, Asked::Command, None), code);
             // Of a tool it is the catalogue that is wrong.
             assert_eq!(of(&outcome, Asked::Tool, None), 125);
@@ -199,19 +204,17 @@ mod tests {
             of(&sample::outcome(status, None), Asked::Command, Some(Disturbance::Interrupted(interrupt)))
         };
         assert_eq!(code(Status::Cancelled, Interrupt::Hangup), 129);
-        assert_eq!(code(Status::Cancelled, Interrupt::Interrupt), 130);
+        assert_eq!(code(Status::Cancelled, Interrupt::Keyboard), 130);
         assert_eq!(code(Status::Cancelled, Interrupt::Terminate), 143);
         // It was over before the signal: what it came to is the answer.
-        assert_eq!(code(Status::Ok, Interrupt::Interrupt), 0);
+        assert_eq!(code(Status::Ok, Interrupt::Keyboard), 0);
         assert_eq!(code(Status::TimedOut, Interrupt::Terminate), 124);
         assert_eq!(code(Status::Unkillable, Interrupt::Terminate), 125);
     }
 
     #[test]
     fn a_reader_that_went_away_is_141() {
-        let code = |status, exit| {
-            of(&sample::outcome(status, exit), Asked::Command, Some(Disturbance::ReaderGone))
-        };
+        let code = |status, exit| of(&sample::outcome(status, exit), Asked::Command, Some(Disturbance::ReaderGone));
         assert_eq!(code(Status::Cancelled, None), 141);
         assert_eq!(code(Status::Ok, None), 141);
         assert_eq!(code(Status::Error, Some(Exit { code: Some(3), signal: None })), 3);

@@ -17,7 +17,7 @@ pub(super) enum Interrupt {
     /// SIGHUP: the terminal went away.
     Hangup,
     /// SIGINT: the user pressed Ctrl-C.
-    Interrupt,
+    Keyboard,
     /// SIGTERM.
     Terminate,
 }
@@ -27,7 +27,7 @@ impl Interrupt {
     pub(super) fn signal(self) -> Signal {
         match self {
             Self::Hangup => Signal::HUP,
-            Self::Interrupt => Signal::INT,
+            Self::Keyboard => Signal::INT,
             Self::Terminate => Signal::TERM,
         }
     }
@@ -36,7 +36,7 @@ impl Interrupt {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Hangup => "SIGHUP",
-            Self::Interrupt => "SIGINT",
+            Self::Keyboard => "SIGINT",
             Self::Terminate => "SIGTERM",
         }
     }
@@ -63,7 +63,7 @@ impl Interrupts {
         };
         Ok(Self {
             hangup: listen(Interrupt::Hangup)?,
-            interrupt: listen(Interrupt::Interrupt)?,
+            interrupt: listen(Interrupt::Keyboard)?,
             terminate: listen(Interrupt::Terminate)?,
         })
     }
@@ -86,7 +86,7 @@ impl Interrupts {
                         first = Some(interrupt);
                         cancel.cancel();
                     }
-                    Some(_) if interrupt == Interrupt::Interrupt => end_now(interrupt, &leave),
+                    Some(_) if interrupt == Interrupt::Keyboard => end_now(interrupt, &leave),
                     Some(_) => {}
                 },
                 output = &mut work => return (output, first),
@@ -105,7 +105,7 @@ impl Interrupts {
 
     async fn next(&mut self) -> Interrupt {
         tokio::select! {
-            () = received(&mut self.interrupt) => Interrupt::Interrupt,
+            () = received(&mut self.interrupt) => Interrupt::Keyboard,
             () = received(&mut self.terminate) => Interrupt::Terminate,
             () = received(&mut self.hangup) => Interrupt::Hangup,
         }

@@ -1,21 +1,31 @@
 //! A thread that writes to standard output or standard error, so that nobody else waits for their reader.
 //!
+//! A reader that goes away is noticed at the next write, and soon also without one, from the first piece on: a tool that
+//! has not said anything yet is left alone, as it would be without toolexec.
+//!
 //! The writes block: that is the back-pressure by which a slow reader slows a tool down. Standard output is never
 //! made non-blocking, because that would change it for every other program that shares it.
 
 use super::screen::Screen;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::time::Timespec;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 
 /// How many pieces wait for the thread beside the one that it writes.
 const WAITING: usize = 1;
+
+/// How long a reader that went away is gone before that counts, should nothing be written meanwhile: half a second. A
+/// tool that was about to end after its last line, as with `head -n 1` behind it, ends by itself and keeps its status.
+const GONE_AFTER: Duration = Duration::from_millis(500);
 
 /// How many bytes are given to one write: what a pipe takes in one go (`PIPE_BUF`, pipe(7)), so that a reader is
 /// seen to move as soon as it does.
@@ -65,6 +75,7 @@ pub(super) enum WriteEnd {
 /// How far the thread has come.
 #[derive(Clone, Debug, Default)]
 struct Progress {
+    started: bool,
     written: u64,
     moved: Option<Instant>,
     end: Option<WriteEnd>,
@@ -78,6 +89,8 @@ pub(super) struct Lane {
     last: Cell<Option<u8>>,
     screen: Option<Arc<Screen>>,
     not_started: RefCell<Option<Writer>>,
+    destination: Arc<Destination>,
+    reader_is_gone: Cell<bool>,
 }
 
 impl Lane {
@@ -97,7 +110,8 @@ impl Lane {
     fn over(destination: Destination, screen: Option<Arc<Screen>>) -> Self {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (told, progress) = watch::channel(Progress::default());
-        let writer = Writer { destination, waiting, told, screen: screen.clone() };
+        let destination = Arc::new(destination);
+        let writer = Writer { destination: Arc::clone(&destination), waiting, told, screen: screen.clone() };
         Self {
             pieces,
             progress,
@@ -105,6 +119,8 @@ impl Lane {
             last: Cell::new(None),
             screen,
             not_started: RefCell::new(Some(writer)),
+            destination,
+            reader_is_gone: Cell::new(false),
         }
     }
 
@@ -143,11 +159,43 @@ impl Lane {
     /// Waits until nothing more can be written; for ever, if all goes well.
     pub(super) async fn ended(&self) -> WriteEnd {
         let mut progress = self.progress.clone();
-        let ended = progress.wait_for(|progress| progress.end.is_some()).await;
-        match ended.ok().and_then(|progress| progress.end.clone()) {
-            Some(end) => end,
-            None => std::future::pending().await,
+        // Fails where the thread has ended without a word; it was asked to, then.
+        let started = progress.wait_for(|progress| progress.started).await.is_ok();
+        tokio::select! {
+            biased;
+            ended = progress.wait_for(|progress| progress.end.is_some()) => {
+                if let Some(end) = ended.ok().and_then(|progress| progress.end.clone()) {
+                    return end;
+                }
+            }
+            () = self.reader_gone(), if started => return WriteEnd::ReaderGone,
         }
+        std::future::pending().await
+    }
+
+    /// Waits until the reader of a pipe or a socket goes away; for ever, where the kernel does not tell.
+    async fn reader_gone(&self) {
+        let target = self.destination.as_fd();
+        #[expect(
+            deprecated,
+            reason = "its replacement is unsafe, for the sake of types that may close their descriptor; a borrowed one \
+                      stays open"
+        )]
+        let watched = AsyncFd::with_interest(target, Interest::ERROR);
+        // Refused for files, which have no reader.
+        if let Ok(watched) = watched {
+            while let Ok(mut ready) = watched.ready(Interest::ERROR).await {
+                let mut now = [PollFd::from_borrowed_fd(target, PollFlags::empty())];
+                let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+                if poll(&mut now, Some(&at_once)).is_ok() && now[0].revents().contains(PollFlags::ERR) {
+                    tokio::time::sleep(GONE_AFTER).await;
+                    self.reader_is_gone.set(true);
+                    return;
+                }
+                ready.clear_ready();
+            }
+        }
+        std::future::pending().await
     }
 
     /// Waits until all is written, however long that takes.
@@ -163,7 +211,8 @@ impl Lane {
 
     /// Why nothing more is written, if that is so.
     pub(super) fn end(&self) -> Option<WriteEnd> {
-        self.progress.borrow().end.clone()
+        let noticed = || self.reader_is_gone.get().then_some(WriteEnd::ReaderGone);
+        self.progress.borrow().end.clone().or_else(noticed)
     }
 
     /// How many bytes were given to the thread and are not written.
@@ -228,7 +277,7 @@ impl AsFd for Destination {
 
 /// What the thread owns.
 struct Writer {
-    destination: Destination,
+    destination: Arc<Destination>,
     waiting: mpsc::Receiver<Vec<u8>>,
     told: watch::Sender<Progress>,
     screen: Option<Arc<Screen>>,
@@ -238,6 +287,7 @@ impl Writer {
     /// Starts the thread. It ends when the lane is dropped; one that is blocked in a write ends with the process,
     /// which does not wait for it.
     fn start(mut self) -> io::Result<()> {
+        self.told.send_modify(|progress| progress.started = true);
         let work = move || {
             while let Some(bytes) = self.waiting.blocking_recv() {
                 if let Err(error) = self.write(&bytes) {
@@ -363,6 +413,43 @@ mod tests {
             assert_eq!(lane.ended().await, WriteEnd::ReaderGone);
             assert_eq!(lane.flushed().await, Err(WriteEnd::ReaderGone));
             assert_eq!(lane.write(vec![b'x']).await, Err(WriteEnd::ReaderGone));
+        });
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_noticed_though_nothing_is_written() {
+        block_on(async {
+            let (lane, read) = Lane::to_pipe();
+            lane.write(b"x".to_vec()).await.unwrap();
+            lane.flushed().await.unwrap();
+            let soon = Duration::from_millis(50);
+            tokio::time::timeout(soon, lane.ended()).await.expect_err("the reader is there");
+            assert_eq!(lane.end(), None);
+            drop(read);
+            assert_eq!(lane.ended().await, WriteEnd::ReaderGone);
+            assert_eq!(lane.end(), Some(WriteEnd::ReaderGone));
+        });
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_before_there_is_anything_to_read_does_not_matter() {
+        block_on(async {
+            let (lane, read) = Lane::to_pipe();
+            drop(read);
+            let soon = Duration::from_millis(50);
+            tokio::time::timeout(soon, lane.ended()).await.expect_err("nothing was written");
+            assert_eq!(lane.end(), None);
+        });
+    }
+
+    #[test]
+    fn a_file_has_no_reader_that_could_go_away() {
+        block_on(async {
+            let file = tempfile::tempfile().unwrap();
+            let lane = Lane::over(Destination::Own(file.into()), None);
+            lane.write(b"x".to_vec()).await.unwrap();
+            let soon = Duration::from_millis(50);
+            tokio::time::timeout(soon, lane.ended()).await.expect_err("a file is always there");
         });
     }
 

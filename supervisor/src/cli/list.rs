@@ -145,7 +145,8 @@ fn text(tools: &ToolTable, kill: &Kill) -> String {
     for tool in tools.iter() {
         let description = tool.description.lines().next().unwrap_or_default();
         let _infallible = writeln!(text, "{name_style}{}{name_style:#}  {description}", tool.name);
-        let _infallible = writeln!(text, "    {}; {}", deadline_text(&tool.policy, kill), worker_text(tool.policy.worker));
+        let _infallible =
+            writeln!(text, "    {}; {}", deadline_text(&tool.policy, kill), worker_text(tool.policy.worker));
     }
     if tools.is_empty() {
         text.push_str("no tools are declared\n");
@@ -160,7 +161,8 @@ fn text(tools: &ToolTable, kill: &Kill) -> String {
 fn deadline_text(policy: &Policy, kill: &Kill) -> String {
     let limit = policy.timeout.map(quantity::limit);
     let within = |limit: Option<String>| limit.map_or("no time limit".to_owned(), |limit| format!("{limit} at most"));
-    let grace = policy.grace.map(|grace| format!("SIGTERM {} before its end, ", quantity::limit(grace))).unwrap_or_default();
+    let grace =
+        policy.grace.map(|grace| format!("SIGTERM {} before its end, ", quantity::limit(grace))).unwrap_or_default();
     match (deadline(policy, kill), kill) {
         (Deadline::None, _) => "no time limit".to_owned(),
         (Deadline::TreeKilled, Kill::By(strength)) => {

@@ -19,10 +19,7 @@ pub(super) fn start(typed: Option<&str>) -> Result<(), UsageError> {
     let filter = EnvFilter::try_new(&filter).map_err(|error| UsageError::new(asked_by, error.to_string()))?;
     let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     // A log that another part of the host program has already set up is left as it is.
-    let _already_there = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colours)
-        .try_init();
+    let _already_there =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).try_init();
     Ok(())
 }

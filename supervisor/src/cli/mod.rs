@@ -1,8 +1,8 @@
 //! The command line: a thin reader of the library.
 //!
-//! What is typed ([`args`]) is validated into what is meant ([`settings`]); one file a command acts on it. Results
+//! What is typed (`args.rs`) is validated into what is meant (`settings.rs`); one file a command acts on it. Results
 //! go to standard output, what toolexec itself says goes to standard error, and the exit code comes from one
-//! table ([`exit_code`]).
+//! table (`exit_code.rs`).
 
 mod args;
 mod bound;

@@ -1,9 +1,17 @@
 //! Passing a tool's output on as it comes, with back-pressure.
+//!
+//! When the call is over, or should be, what is left of the output is taken at once and held here: so the executor has
+//! not to guess how long a slow reader may be waited for, and the answer is not late.
 
 use super::bound::{Bound, Dropped};
-use super::lane::{Lane, Target};
+use super::lane::{Lane, Room, Target, WriteEnd};
 use crate::call::{OutputChunk, OutputStream};
+use std::collections::VecDeque;
 use tokio::sync::mpsc;
+
+/// How many bytes are held for slow readers when the call should be over: 1 MiB. What is left then is what both pipes
+/// hold, 64 KiB each unless the tool has made them larger, and what the executor has just read.
+const HELD: usize = 1024 * 1024;
 
 /// How many chunks may be on their way between the executor and the threads that write. More would only be memory:
 /// the tool's pipe is a buffer already.
@@ -12,8 +20,13 @@ const CHUNKS: usize = 1;
 /// Passes chunks on, each to its lane.
 pub(super) struct Relay {
     chunks: mpsc::Receiver<OutputChunk>,
-    /// What waits for room in its lane.
-    pending: Option<OutputChunk>,
+    /// What waits for room in its lane, in this order.
+    waiting: VecDeque<OutputChunk>,
+    waiting_bytes: usize,
+    /// How many bytes may wait before no more chunks are taken.
+    room: usize,
+    /// Whether no more chunks come.
+    ended: bool,
     output: Side,
     error: Side,
 }
@@ -38,7 +51,8 @@ impl Relay {
     pub(super) fn new(bound: Option<usize>) -> (mpsc::Sender<OutputChunk>, Self) {
         let (sender, chunks) = mpsc::channel(CHUNKS);
         let side = || Side { bound: bound.map(Bound::new), dropped: Dropped::default() };
-        (sender, Self { chunks, pending: None, output: side(), error: side() })
+        let (output, error) = (side(), side());
+        (sender, Self { chunks, waiting: VecDeque::new(), waiting_bytes: 0, room: 1, ended: false, output, error })
     }
 
     /// Passes chunks on until there are no more, or until one of the lanes can write no more: then the receiver is
@@ -50,6 +64,11 @@ impl Relay {
             _ = error.ended() => {}
         }
         self.chunks.close();
+    }
+
+    /// Takes what comes from now on without waiting for the readers, up to [`HELD`]: the call should be over.
+    pub(super) fn hold_the_rest(&mut self) {
+        self.room = HELD;
     }
 
     /// Takes nothing more that is not on its way already.
@@ -66,7 +85,8 @@ impl Relay {
     pub(super) fn left(mut self) -> Both<u64> {
         let mut left = Both::default();
         self.chunks.close();
-        while let Some(OutputChunk { stream, bytes }) = self.pending.take().or_else(|| self.chunks.try_recv().ok()) {
+        while let Some(OutputChunk { stream, bytes }) = self.waiting.pop_front().or_else(|| self.chunks.try_recv().ok())
+        {
             match stream {
                 OutputStream::Stdout => left.output += bytes.len() as u64,
                 OutputStream::Stderr => left.error += bytes.len() as u64,
@@ -79,42 +99,45 @@ impl Relay {
 
     async fn pass_all(&mut self, output: &Lane, error: &Lane) {
         loop {
-            if self.pending.is_none() {
-                self.pending = match self.chunks.recv().await {
+            if self.ended && self.waiting.is_empty() {
+                for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+                    let bytes = self.side(stream).end();
+                    self.wait(OutputChunk { stream, bytes });
+                }
+                if self.waiting.is_empty() {
+                    return;
+                }
+            }
+            let lane = self.waiting.front().map(|chunk| target(chunk).of(output, error));
+            let may_take = !self.ended && self.waiting_bytes < self.room;
+            tokio::select! {
+                biased;
+                room = ready(lane) => {
+                    let Ok(room) = room else {
+                        self.chunks.close();
+                        return;
+                    };
+                    if let Some(chunk) = self.waiting.pop_front() {
+                        self.waiting_bytes -= chunk.bytes.len();
+                        room.fill(chunk.bytes);
+                    }
+                }
+                chunk = self.chunks.recv(), if may_take => match chunk {
                     Some(OutputChunk { stream, bytes }) => {
                         let bytes = self.side(stream).push(bytes);
-                        Some(OutputChunk { stream, bytes })
+                        self.wait(OutputChunk { stream, bytes });
                     }
-                    None => self.end(),
-                };
-            }
-            let lane = match &self.pending {
-                None => return,
-                Some(chunk) if chunk.bytes.is_empty() => {
-                    self.pending = None;
-                    continue;
-                }
-                Some(chunk) => target(chunk).of(output, error),
-            };
-            let Ok(room) = lane.room().await else {
-                self.chunks.close();
-                return;
-            };
-            if let Some(chunk) = self.pending.take() {
-                room.fill(chunk.bytes);
+                    None => self.ended = true,
+                },
             }
         }
     }
 
-    /// What is still to be passed on when no more chunks come; asked again until there is nothing.
-    fn end(&mut self) -> Option<OutputChunk> {
-        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let bytes = self.side(stream).end();
-            if !bytes.is_empty() {
-                return Some(OutputChunk { stream, bytes });
-            }
+    fn wait(&mut self, chunk: OutputChunk) {
+        if !chunk.bytes.is_empty() {
+            self.waiting_bytes += chunk.bytes.len();
+            self.waiting.push_back(chunk);
         }
-        None
     }
 
     fn side(&mut self, stream: OutputStream) -> &mut Side {
@@ -138,6 +161,14 @@ impl Side {
         let (rest, dropped) = bound.finish();
         self.dropped = dropped;
         rest
+    }
+}
+
+/// Waits until a lane has room; for ever, if there is none.
+async fn ready(lane: Option<&Lane>) -> Result<Room<'_>, WriteEnd> {
+    match lane {
+        Some(lane) => lane.room().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -242,6 +273,52 @@ mod tests {
             // One is written, one waits in the lane, one in the relay, one in the channel.
             assert_eq!(relay.left(), Both { output: 2 << 20, error: 0 });
             assert!(output.behind() > 1 << 20);
+        });
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_held_without_waiting_for_the_reader() {
+        block_on(async {
+            let ((output, read), (error, _read_error)) = (Lane::to_pipe(), Lane::to_pipe());
+            let (sender, mut relay) = Relay::new(None);
+            relay.hold_the_rest();
+            let send = async move {
+                for _ in 0..8 {
+                    sender.send(chunk(OutputStream::Stdout, &[b'x'; 64 * 1024])).await.unwrap();
+                }
+            };
+            tokio::select! {
+                () = send => {}
+                () = relay.pass_on(&output, &error) => panic!("nobody has read"),
+            }
+            let reader = std::thread::spawn(move || {
+                let mut all = Vec::new();
+                File::from(read).read_to_end(&mut all).unwrap();
+                all.len()
+            });
+            relay.pass_on(&output, &error).await;
+            output.flushed().await.unwrap();
+            drop((output, error));
+            assert_eq!(reader.join().unwrap(), 8 * 64 * 1024);
+        });
+    }
+
+    #[test]
+    fn what_is_held_is_bounded() {
+        block_on(async {
+            let ((output, _read), (error, _read_error)) = (Lane::to_pipe(), Lane::to_pipe());
+            let (sender, mut relay) = Relay::new(None);
+            relay.hold_the_rest();
+            let sent = std::cell::Cell::new(0);
+            let flood = async {
+                loop {
+                    sender.send(chunk(OutputStream::Stdout, &[b'x'; 64 * 1024])).await.unwrap();
+                    sent.set(sent.get() + 64 * 1024);
+                }
+            };
+            let full = async { tokio::join!(flood, relay.pass_on(&output, &error)) };
+            tokio::time::timeout(Duration::from_millis(200), full).await.unwrap_err();
+            assert!(sent.get() > HELD && sent.get() < HELD + 8 * 64 * 1024, "{}", sent.get());
         });
     }
 

@@ -57,7 +57,7 @@ struct Facts {
 /// Runs one call, tells its outcome, and gives back the exit code.
 pub(super) fn run(settings: RunSettings) -> u8 {
     let manner = Manner::of(&settings);
-    // What blocks without bound on somebody else (a FIFO that is opened, arguments that are typed) comes first, while
+    // What blocks without bound on somebody else (arguments that are typed, or come through a pipe) comes first, while
     // a signal still does what it does to every program.
     let prepared = match prepare::prepare(settings) {
         Ok(prepared) => prepared,

@@ -125,7 +125,7 @@ impl Line {
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar
+        bar.with_message(self.text()).with_position(self.elapsed_share().unwrap_or_default())
     }
 
     /// How much of the bar is full.

@@ -179,10 +179,9 @@ fn work(typed: RunArguments, catalogue: CatalogueFile) -> Result<WorkSettings, U
     refuse_later(&typed.later)?;
     let mut command = typed.command.iter().cloned();
     match (&typed.tool, command.next()) {
-        (Some(_), Some(_)) => Err(UsageError::new(
-            "TOOL",
-            "either a tool of the catalogue or a command after `--` is run, not both",
-        )),
+        (Some(_), Some(_)) => {
+            Err(UsageError::new("TOOL", "either a tool of the catalogue or a command after `--` is run, not both"))
+        }
         (None, None) => Err(UsageError::new(
             "TOOL",
             "nothing to run: name a tool of the catalogue, or put a command after `--` (see `toolexec run --help`)",
@@ -217,11 +216,7 @@ fn tool(name: String, typed: RunArguments, catalogue: CatalogueFile) -> Result<W
     Ok(WorkSettings::Tool { name, arguments, catalogue, timeout })
 }
 
-fn command_work(
-    program: OsString,
-    arguments: Vec<OsString>,
-    typed: RunArguments,
-) -> Result<WorkSettings, UsageError> {
+fn command_work(program: OsString, arguments: Vec<OsString>, typed: RunArguments) -> Result<WorkSettings, UsageError> {
     if typed.args.is_some() {
         return Err(UsageError::new("--args", "goes with a tool of the catalogue; a command's arguments follow it"));
     }
@@ -362,7 +357,8 @@ mod tests {
     #[test]
     fn limits_become_a_policy() {
         assert_eq!(policy(&[]), Policy::default());
-        let words = ["--timeout", "1.5", "--grace=200ms", "--queue-timeout", "1m", "--output", "2KiB", "--kill", "tree"];
+        let words =
+            ["--timeout", "1.5", "--grace=200ms", "--queue-timeout", "1m", "--output", "2KiB", "--kill", "tree"];
         let expected = Policy {
             timeout: Some(Duration::from_millis(1500)),
             grace: Some(Duration::from_millis(200)),
@@ -376,7 +372,8 @@ mod tests {
 
     #[test]
     fn no_limit_of_zero_or_less_or_beyond_measure_is_taken() {
-        let values = ["0", "0s", "-1", "-1s", "0.0", "-0.0", "nan", "NaN", "inf", "-inf", "1e400", "", " ", "1y", "--json"];
+        let values =
+            ["0", "0s", "-1", "-1s", "0.0", "-0.0", "nan", "NaN", "inf", "-inf", "1e400", "", " ", "1y", "--json"];
         for argument in ["--timeout", "--grace", "--queue-timeout"] {
             for value in values.iter().copied().chain(["99999999999999999999999s"]) {
                 let told = refused(&["run", argument, value, "--", "true"]);
@@ -421,10 +418,15 @@ mod tests {
 
     #[test]
     fn what_only_a_command_takes_is_not_swallowed_for_a_tool() {
-        let options =
-            [["--grace", "1s"], ["--queue-timeout", "1s"], ["--output", "1"], ["--kill", "tree"], ["--env", "A"], ["--cwd", "/"], [
-                "--stdin", "-",
-            ]];
+        let options = [
+            ["--grace", "1s"],
+            ["--queue-timeout", "1s"],
+            ["--output", "1"],
+            ["--kill", "tree"],
+            ["--env", "A"],
+            ["--cwd", "/"],
+            ["--stdin", "-"],
+        ];
         for option in options {
             let told = refused(&["run", "tool", option[0], option[1]]);
             assert!(told.starts_with(&format!("{}: goes with `-- CMD` only", option[0])), "{told}");
@@ -448,15 +450,13 @@ mod tests {
 
     #[test]
     fn variables_are_told_apart_and_given_once() {
-        let WorkSettings::Command { environment, .. } = run(&["--env", "A", "--env", "B=", "--env", "C=x=y", "--", "true"])
+        let WorkSettings::Command { environment, .. } =
+            run(&["--env", "A", "--env", "B=", "--env", "C=x=y", "--", "true"])
         else {
             panic!("not a command")
         };
-        let expected = [
-            EnvRule::Pass("A".into()),
-            EnvRule::Set("B".into(), "".into()),
-            EnvRule::Set("C".into(), "x=y".into()),
-        ];
+        let expected =
+            [EnvRule::Pass("A".into()), EnvRule::Set("B".into(), "".into()), EnvRule::Set("C".into(), "x=y".into())];
         assert_eq!(environment, expected);
         assert!(refused(&["run", "--env", "=x", "--", "true"]).starts_with("--env: "));
         assert_eq!(refused(&["run", "--env", "A", "--env", "A=1", "--", "true"]), "--env: A is given more than once");

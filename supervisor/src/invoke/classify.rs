@@ -4,7 +4,7 @@
 //! status alone. `docs/errors.md` is this file's table.
 
 use super::isolated::Reply;
-use crate::call::{Code, Exit, KillReason, Outcome, Policy, Status, Termination, Usage};
+use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, Termination, Usage};
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
 use serde_json::value::RawValue;
@@ -53,13 +53,25 @@ pub(super) struct Verdict {
     result: Option<Box<RawValue>>,
     exit: Option<Exit>,
     usage: Option<Usage>,
+    not_run: Option<NotRun>,
 }
 
 impl Verdict {
     /// Writes it into an outcome.
     pub(super) fn fill(self, outcome: &mut Outcome) {
-        let Self { status, code, class, termination, started, side_effects_possible, message, result, exit, usage } =
-            self;
+        let Self {
+            status,
+            code,
+            class,
+            termination,
+            started,
+            side_effects_possible,
+            message,
+            result,
+            exit,
+            usage,
+            not_run,
+        } = self;
         outcome.status = status;
         outcome.code = code;
         outcome.class = class;
@@ -70,11 +82,12 @@ impl Verdict {
         outcome.result = result;
         outcome.exit = exit;
         outcome.usage = usage;
+        outcome.not_run = not_run;
     }
 }
 
-/// Says what an end means.
-pub(super) fn classify(end: &End, policy: &Policy) -> Verdict {
+/// Says what an end means. `program` is a command's, for messages.
+pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
     match end {
         End::Refused(refusal) => refused(refusal),
         End::TooWeak { offered } => not_started(
@@ -89,7 +102,7 @@ pub(super) fn classify(end: &End, policy: &Policy) -> Verdict {
         End::TooLarge(error) => {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
-        End::Replied(reply) => replied(reply, policy),
+        End::Replied(reply) => replied(reply, policy, program),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
@@ -113,7 +126,7 @@ fn refused(refusal: &Refusal) -> Verdict {
     }
 }
 
-fn replied(reply: &Reply, policy: &Policy) -> Verdict {
+fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
     let verdict = match &reply.report {
         Report::Command(message::Exit::Code(0)) => started(Status::Ok, None, None, None),
         // It ended because it was asked to, when its time was nearly up. One that ends well all the same was in time.
@@ -129,7 +142,7 @@ fn replied(reply: &Reply, policy: &Policy) -> Verdict {
             let text = format!("the command was ended by {}", signal_name(*signal));
             started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text))
         }
-        Report::NotStarted(failure) => return with_usage(start_failed(failure), reply.usage),
+        Report::NotStarted(failure) => return with_usage(start_failed(failure, program), reply.usage),
         Report::Value(json) => match String::from_utf8(json.clone()).map(RawValue::from_string) {
             Ok(Ok(value)) => Verdict { result: Some(value), ..started(Status::Ok, None, None, None) },
             Ok(Err(_)) | Err(_) => {
@@ -158,15 +171,16 @@ fn with_usage(verdict: Verdict, usage: message::Usage) -> Verdict {
     Verdict { usage: Some(usage.into()), ..verdict }
 }
 
-fn start_failed(failure: &StartFailure) -> Verdict {
+fn start_failed(failure: &StartFailure, program: &str) -> Verdict {
     let error = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
     let environment = |text| not_started(Status::Failed, Code::SpawnFailed, Some(ErrorClass::Environment), text);
     match failure {
         StartFailure::NotFound => {
-            Verdict { exit: exit_of(127), ..environment("the command cannot be found".into()) }
+            Verdict { not_run: Some(NotRun::NotFound), ..environment(format!("{program}: the command cannot be found")) }
         }
         StartFailure::NotExecutable { errno } => {
-            Verdict { exit: exit_of(126), ..environment(format!("the command cannot be executed: {}", error(errno))) }
+            let text = format!("{program}: the command cannot be executed: {}", error(errno));
+            Verdict { not_run: Some(NotRun::NotExecutable), ..environment(text) }
         }
         StartFailure::ArgumentsTooLong => not_started(
             Status::Rejected,
@@ -174,14 +188,9 @@ fn start_failed(failure: &StartFailure) -> Verdict {
             Some(ErrorClass::Semantic),
             "the command's arguments and environment are together longer than the kernel takes (E2BIG); give them on standard input or in a file".into(),
         ),
-        StartFailure::Directory { errno } => environment(format!("the working directory cannot be entered: {}", error(errno))),
-        StartFailure::Host { step, errno } => environment(format!("the host could not {step}: {}", error(errno))),
+        StartFailure::Directory { errno } => environment(format!("the working directory of {program} cannot be entered: {}", error(errno))),
+        StartFailure::Host { step, errno } => environment(format!("{program}: the host could not {step}: {}", error(errno))),
     }
-}
-
-/// What a shell would say of a command that it cannot run: 126 or 127.
-fn exit_of(code: i32) -> Option<Exit> {
-    Some(Exit::from(message::Exit::Code(code)))
 }
 
 fn condemned(
@@ -250,7 +259,7 @@ fn stopped(policy: &Policy) -> String {
 
 /// Whole milliseconds as such; what has a fraction of one, in full.
 fn milliseconds(duration: Duration) -> String {
-    if duration.as_millis() > 0 && duration.subsec_nanos() % 1_000_000 == 0 {
+    if duration.as_millis() > 0 && duration.subsec_nanos().is_multiple_of(1_000_000) {
         format!("{}ms", duration.as_millis())
     } else {
         format!("{duration:?}")
@@ -294,6 +303,7 @@ fn started(status: Status, code: Option<Code>, class: Option<ErrorClass>, messag
         result: None,
         exit: None,
         usage: None,
+        not_run: None,
     }
 }
 
@@ -309,6 +319,7 @@ fn not_started(status: Status, code: Code, class: Option<ErrorClass>, message: S
         result: None,
         exit: None,
         usage: None,
+        not_run: None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! A running call's output: read as it comes, collected or passed on.
 
+use super::isolated::cancelled;
 use crate::call::{Captured, Collector, OutputChunk, OutputMode, OutputStream};
 use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// How many bytes one read takes: what a pipe holds by default; see pipe(7).
 const READ_SIZE: usize = 64 * 1024;
@@ -98,21 +100,27 @@ impl Drain {
     }
 
     /// Takes what is left in the pipes, without waiting for an end that somebody may hold open. With `patient`, the
-    /// reader may take its time for it; else it is waited for only while it takes something.
-    pub(super) async fn finish(&mut self, stdout: &pipe::Receiver, stderr: &pipe::Receiver, patient: bool) {
+    /// reader may take its time for it until the call is cancelled; else it is waited for only while it takes something.
+    pub(super) async fn finish(
+        &mut self,
+        stdout: &pipe::Receiver,
+        stderr: &pipe::Receiver,
+        patient: bool,
+        cancel: Option<&CancellationToken>,
+    ) {
         for _ in 0..LAST_READS {
             let Self { stdout: out, stderr: err, destination } = self;
             // Past what tokio believes about readiness: after a death nothing announces itself any more.
             let mut moved = out.read(destination, |buffer| Ok(rustix::io::read(stdout, buffer)?));
             moved |= err.read(destination, |buffer| Ok(rustix::io::read(stderr, buffer)?));
-            self.pass_on(patient).await;
+            self.pass_on(patient, cancel).await;
             if !moved {
                 return;
             }
         }
     }
 
-    async fn pass_on(&mut self, patient: bool) {
+    async fn pass_on(&mut self, patient: bool, cancel: Option<&CancellationToken>) {
         for (stream, side) in [(OutputStream::Stdout, &mut self.stdout), (OutputStream::Stderr, &mut self.stderr)] {
             let Some(bytes) = side.pending.take() else {
                 continue;
@@ -120,7 +128,11 @@ impl Drain {
             let count = bytes.len() as u64;
             let chunk = OutputChunk { stream, bytes };
             let delivered = match &self.destination {
-                Destination::Reader(reader) if patient => reader.send(chunk).await.is_ok(),
+                Destination::Reader(reader) if patient => tokio::select! {
+                    biased;
+                    sent = reader.send(chunk) => sent.is_ok(),
+                    () = cancelled(cancel) => false,
+                },
                 Destination::Reader(reader) => {
                     tokio::time::timeout(READER_BOUND, reader.send(chunk)).await.is_ok_and(|sent| sent.is_ok())
                 }

@@ -52,9 +52,13 @@ pub(crate) struct Plan {
 pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
     let Plan { id, tool, task, stdin, policy, output, cancel } = plan;
+    let program = match &task {
+        Task::Command(command) => String::from_utf8_lossy(&command.program).into_owned(),
+        Task::Tool { .. } => String::new(),
+    };
     let refused = |end, policy: &Policy| {
         let mut outcome = Outcome::not_started(id.clone(), &tool);
-        classify(&end, policy).fill(&mut outcome);
+        classify(&end, policy, &program).fill(&mut outcome);
         let waited = Moment::now().us_since(came);
         outcome.timing = Timing { queue_us: waited, total_us: waited, ..Timing::default() };
         outcome
@@ -132,13 +136,13 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let settled = Moment::now();
     let Running { mut drain, handed_over, .. } = running;
     let patient = matches!(end, End::Replied(_));
-    drain.finish(&worker.stdout, &worker.stderr, patient).await;
+    drain.finish(&worker.stdout, &worker.stderr, patient, cancel.as_ref()).await;
     let drained = Moment::now();
 
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
     (outcome.stdout, outcome.stderr) = drain.captured();
-    let verdict = classify(&end, &policy);
+    let verdict = classify(&end, &policy, &program);
     outcome.receipt = receipt(&process, &end, verdict.status, &policy).filter(|_| verdict.started);
     verdict.fill(&mut outcome);
     // What ended the body: the reply, or the reason of the kill.
@@ -345,7 +349,7 @@ async fn receive(process: &WorkerProcess, frames: &mut FrameReader) -> Result<Fr
     }
 }
 
-async fn cancelled(token: Option<&CancellationToken>) {
+pub(super) async fn cancelled(token: Option<&CancellationToken>) {
     match token {
         Some(token) => token.cancelled().await,
         None => std::future::pending().await,

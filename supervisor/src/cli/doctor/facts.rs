@@ -82,8 +82,7 @@ fn setting(name: &'static str, path: &str) -> Option<Setting> {
 /// Starts an executor and asks it what its worker and its watchdog really got.
 fn try_executor(forced: Option<KillStrength>) -> (Result<KillStrength, String>, Option<Scheduling>) {
     let told = |error: anyhow::Error| format!("{error:#}");
-    let mut builder =
-        Executor::builder().pool(PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 });
+    let mut builder = Executor::builder().pool(PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 });
     if let Some(forced) = forced {
         builder = builder.strength(forced);
     }

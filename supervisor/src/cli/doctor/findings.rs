@@ -182,7 +182,8 @@ fn namespace_remedy(facts: &Facts) -> String {
 fn watchdog(facts: &Facts) -> Finding {
     let raise = || {
         Some(
-            "CAP_SYS_NICE, or a real-time limit of 1 or more (`ulimit -r 1`; LimitRTPRIO=1 in a systemd unit)".to_owned(),
+            "CAP_SYS_NICE, or a real-time limit of 1 or more (`ulimit -r 1`; LimitRTPRIO=1 in a systemd unit)"
+                .to_owned(),
         )
     };
     let (verdict, found, means, remedy) = match facts.watchdog {
@@ -283,7 +284,10 @@ mod tests {
         let remedy = |settings: &[(&'static str, &str)], root| {
             finding("PID and user namespaces", &without_namespaces(settings, root)).remedy.unwrap()
         };
-        assert_eq!(remedy(&[("user.max_user_namespaces", "0")], true), "`sysctl user.max_user_namespaces=15000`, as root");
+        assert_eq!(
+            remedy(&[("user.max_user_namespaces", "0")], true),
+            "`sysctl user.max_user_namespaces=15000`, as root"
+        );
         assert!(remedy(&[("kernel.unprivileged_userns_clone", "0")], false).contains("unprivileged_userns_clone=1"));
         assert!(remedy(&[("kernel.apparmor_restrict_unprivileged_userns", "1")], false).contains("AppArmor"));
         for settings in [

@@ -59,9 +59,9 @@ pub(crate) fn over_the_bound(target: Target, dropped: u64, of: u64) -> Option<Re
 }
 
 fn about_the_output(captured: &Captured, target: Target) -> Vec<Remark> {
-    let replaced = captured.lossy.then(|| {
-        Remark::note(format!("{} has bytes that are not UTF-8; they are shown as \u{fffd}", target.name()))
-    });
+    let replaced = captured
+        .lossy
+        .then(|| Remark::note(format!("{} has bytes that are not UTF-8; they are shown as \u{fffd}", target.name())));
     over_the_bound(target, captured.dropped, captured.bytes).into_iter().chain(replaced).collect()
 }
 
@@ -110,8 +110,8 @@ fn about_the_end(outcome: &Outcome, circumstances: &Circumstances) -> Option<Rem
             });
             // Where the program is at fault it is named.
             Some(Remark::error(match outcome.exit {
-                Some(_) => format!("{}: {message}", outcome.tool),
-                None => message.to_owned(),
+                Some(_) if !message.contains(&outcome.tool) => format!("{}: {message}", outcome.tool),
+                Some(_) | None => message.to_owned(),
             }))
         }
         Status::Unkillable => {
@@ -134,7 +134,8 @@ fn ending(outcome: &Outcome, after: &str) -> String {
         };
     };
     if !receipt.confirmed {
-        let sent = if receipt.signalled_after_us.is_some() { "SIGKILL was sent, but" } else { "no SIGKILL was sent, and" };
+        let sent =
+            if receipt.signalled_after_us.is_some() { "SIGKILL was sent, but" } else { "no SIGKILL was sent, and" };
         return format!("; {sent} its death was not confirmed ({})", receipt.strength);
     }
     let whole = match receipt.strength {
@@ -159,7 +160,9 @@ fn about_what_was_left(receipt: &Receipt, status: Status) -> Vec<Remark> {
         let left = quantity::count(receipt.background_killed, "background process", "background processes");
         remarks.push(match receipt.confirmed {
             true => Remark::note(format!("killed {left} that the tool had left")),
-            false => Remark::failure(format!("sent SIGKILL to {left} that the tool had left; not all of it is confirmed")),
+            false => {
+                Remark::failure(format!("sent SIGKILL to {left} that the tool had left; not all of it is confirmed"))
+            }
         });
     }
     // An unkillable call has told it already.
@@ -273,7 +276,7 @@ mod tests {
             ..circumstances(Asked::Command)
         };
         assert_eq!(
-            told(&killed(Status::Cancelled, KillReason::Cancelled), &interrupted(Interrupt::Interrupt)),
+            told(&killed(Status::Cancelled, KillReason::Cancelled), &interrupted(Interrupt::Keyboard)),
             "toolexec: interrupted by SIGINT; killed, tree confirmed dead 0.3 ms after the signal (pid-namespace)\n"
         );
         let mut not_started = sample::outcome(Status::Cancelled, None);
@@ -303,9 +306,9 @@ mod tests {
             let remarks = remarks(&outcome, &circumstances(Asked::Tool));
             assert_eq!(render(&remarks, true, false), "toolexec: there is no tool \"x\"\n");
         }
-        let mut not_found = sample::outcome(Status::Failed, exited(127));
-        not_found.message = Some("the command cannot be found".into());
-        assert_eq!(of_command(&not_found), "toolexec: sh: the command cannot be found\n");
+        let mut not_found = sample::outcome(Status::Failed, None);
+        not_found.message = Some("/bin/sh: the command cannot be found".into());
+        assert_eq!(of_command(&not_found), "toolexec: /bin/sh: the command cannot be found\n");
         assert_eq!(
             of_command(&sample::outcome(Status::Failed, None)),
             "toolexec: the call could not be brought to its end\n"
@@ -377,7 +380,7 @@ mod tests {
             None,
             Some(Disturbance::ReaderGone),
             Some(Disturbance::OutputFailed),
-            Some(Disturbance::Interrupted(Interrupt::Interrupt)),
+            Some(Disturbance::Interrupted(Interrupt::Keyboard)),
         ];
         let mut said = 0;
         for status in statuses {
@@ -398,7 +401,8 @@ mod tests {
                                         ..sample::receipt(reason)
                                     });
                                     let confirmed = outcome.receipt.as_ref().is_some_and(|receipt| receipt.confirmed);
-                                    let circumstances = Circumstances { asked, timeout: None, streamed: false, disturbance };
+                                    let circumstances =
+                                        Circumstances { asked, timeout: None, streamed: false, disturbance };
                                     let text = told(&outcome, &circumstances);
                                     assert!(confirmed || !text.contains("killed"), "{text} {outcome:?}");
                                     said += usize::from(text.contains("killed"));

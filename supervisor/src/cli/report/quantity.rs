@@ -84,8 +84,14 @@ mod tests {
 
     #[test]
     fn measured_times_have_the_digits_that_matter() {
-        let cases =
-            [(0, "0 µs"), (63, "63 µs"), (263, "0.3 ms"), (12_000, "12.0 ms"), (999_000, "999.0 ms"), (1_234_567, "1.2 s")];
+        let cases = [
+            (0, "0 µs"),
+            (63, "63 µs"),
+            (263, "0.3 ms"),
+            (12_000, "12.0 ms"),
+            (999_000, "999.0 ms"),
+            (1_234_567, "1.2 s"),
+        ];
         for (microseconds, text) in cases {
             assert_eq!(measured(microseconds), text);
         }

@@ -46,23 +46,21 @@ async fn tell(
     outlets: &Outlets,
 ) -> u8 {
     let streamed = relay.is_some();
+    // Since when the reader has had nothing to wait for but itself.
+    let since = at.checked_sub(Duration::from_micros(outcome.timing.drain_us)).unwrap_or(at);
+    let is_bounded = interrupt.is_some() || (streamed && !is_waited_for(outcome.status));
+    let bounded = is_bounded.then_some(since);
     let mut own = Vec::new();
-    let mut bounded = None;
-    let mut given_up_bytes = Both::default();
-    if manner.json {
-        write_json(outcome, &outlets.output).await;
-    } else if let Some(relay) = relay {
-        // Since when the reader has had nothing to wait for but itself.
-        let since = at.checked_sub(Duration::from_micros(outcome.timing.drain_us)).unwrap_or(at);
-        bounded = (!is_waited_for(outcome.status)).then_some(since);
-        given_up_bytes = finish_stream(relay, bounded, outcome, &mut own, outlets).await;
-    } else {
-        write_collected(outcome, outlets).await;
-    }
+    let given_up_bytes = match relay {
+        Some(relay) => finish_stream(relay, bounded, outcome, &mut own, outlets).await,
+        None if manner.json => write_all([json_line(outcome), Vec::new()], bounded, outlets).await,
+        None => write_all(collected(outcome), bounded, outlets).await,
+    };
     let ends = Both { output: outlets.output.end(), error: outlets.error.end() };
     let gave_up = given_up_bytes != Both::default();
     let disturbance = disturbance(interrupt, outcome.status, gave_up, [&ends.output, &ends.error]);
-    let sides = [(Target::Output, given_up_bytes.output, ends.output), (Target::Error, given_up_bytes.error, ends.error)];
+    let sides =
+        [(Target::Output, given_up_bytes.output, ends.output), (Target::Error, given_up_bytes.error, ends.error)];
     for (target, bytes, end) in sides {
         match end {
             // Whoever has read enough, as `head` does, wants to read no more.
@@ -76,7 +74,9 @@ async fn tell(
         let circumstances = Circumstances { asked: facts.asked, timeout: facts.timeout, streamed, disturbance };
         own.extend(remarks(outcome, &circumstances));
     }
-    say(&own, bounded.map(|_| Instant::now()), manner, outlets).await;
+    // A reader of both that stood still already is not waited for a second time.
+    let heard_since = if gave_up && Target::are_one() { since } else { Instant::now() };
+    say(&own, bounded.map(|_| heard_since), manner, outlets).await;
     exit_code::of(outcome, facts.asked, disturbance)
 }
 
@@ -108,29 +108,45 @@ fn disturbance(
     }
 }
 
-async fn write_json(outcome: &Outcome, output: &Lane) {
+fn json_line(outcome: &Outcome) -> Vec<u8> {
     // An outcome holds nothing that JSON cannot: texts, numbers, and JSON.
     let line = serde_json::to_string(outcome).unwrap_or_else(|error| {
         serde_json::json!({ "version": 1, "status": "failed", "message": error.to_string() }).to_string()
     });
-    write_all(output, (line + "\n").into_bytes()).await;
+    (line + "\n").into_bytes()
 }
 
-async fn write_collected(outcome: &Outcome, outlets: &Outlets) {
+/// What goes to standard output and to standard error.
+fn collected(outcome: &Outcome) -> [Vec<u8>; 2] {
     let mut output = outcome.stdout.text.clone().into_bytes();
     if let Some(result) = &outcome.result {
         output.extend_from_slice(result.get().as_bytes());
         output.push(b'\n');
     }
-    let error = outcome.stderr.text.clone().into_bytes();
-    tokio::join!(write_all(&outlets.output, output), write_all(&outlets.error, error));
+    [output, outcome.stderr.text.clone().into_bytes()]
 }
 
-/// Writes to the end, or until that cannot be; how it ended is remembered by the lane.
-async fn write_all(lane: &Lane, bytes: Vec<u8>) {
-    if lane.write(bytes).await.is_ok() {
-        let _remembered_by_the_lane = lane.flushed().await;
+/// Writes to both to the end, or until that cannot be; how it ended is remembered by the lanes. With `since`, only as
+/// long as a reader takes something. The bytes that were given up are given back.
+async fn write_all(bytes: [Vec<u8>; 2], since: Option<Instant>, outlets: &Outlets) -> Both<u64> {
+    let Outlets { output, error, .. } = outlets;
+    let write = |lane, bytes: Vec<u8>| async move {
+        // A lane that has nothing to write here may stand still for another reason.
+        if !bytes.is_empty() && Lane::write(lane, bytes).await.is_ok() {
+            let _remembered_by_the_lane = lane.flushed().await;
+        }
+    };
+    let [to_output, to_error] = bytes;
+    let writing = async { tokio::join!(write(output, to_output), write(error, to_error)) };
+    match since {
+        None => {
+            writing.await;
+        }
+        Some(since) => {
+            while_moving([output, error], since, PATIENCE, writing).await;
+        }
     }
+    Both { output: output.behind(), error: error.behind() }
 }
 
 /// Writes what is left of a stream; with `since`, only as long as a reader takes something. What the bound dropped is
@@ -175,14 +191,8 @@ async fn say(remarks: &[Remark], since: Option<Instant>, manner: Manner, outlets
     if outlets.are_in_a_line() {
         text.insert(0, '\n');
     }
-    let saying = write_all(&outlets.error, text.into_bytes());
-    match since {
-        None => saying.await,
-        Some(since) => {
-            // Nobody listens, and nobody else is there to be told.
-            let _given_up = while_moving([&outlets.error, &outlets.error], since, PATIENCE, saying).await;
-        }
-    }
+    // Where nobody listens there is nobody else to be told.
+    let _given_up = write_all([Vec::new(), text.into_bytes()], since, outlets).await;
 }
 
 #[cfg(test)]
@@ -191,8 +201,8 @@ mod tests {
 
     #[test]
     fn the_disturbance_that_explains_the_outcome_is_told() {
-        let signal = Some(Interrupt::Interrupt);
-        let interrupted = Some(Disturbance::Interrupted(Interrupt::Interrupt));
+        let signal = Some(Interrupt::Keyboard);
+        let interrupted = Some(Disturbance::Interrupted(Interrupt::Keyboard));
         let (gone, failed) = (&Some(WriteEnd::ReaderGone), &Some(WriteEnd::Failed("no space".into())));
         let cases = [
             (None, Status::Ok, false, [&None, &None], None),
@@ -203,7 +213,7 @@ mod tests {
             (signal, Status::Cancelled, true, [gone, &None], interrupted),
             (signal, Status::Ok, false, [gone, &None], Some(Disturbance::ReaderGone)),
             (signal, Status::Ok, false, [&None, &None], interrupted),
-            (signal, Status::Ok, true, [&None, &None], Some(Disturbance::CutShort(Interrupt::Interrupt))),
+            (signal, Status::Ok, true, [&None, &None], Some(Disturbance::CutShort(Interrupt::Keyboard))),
             (signal, Status::TimedOut, true, [&None, &None], interrupted),
         ];
         for (interrupt, status, gave_up, ends, expected) in cases {

@@ -10,8 +10,13 @@ use crate::{Executor, ExecutorBuilder};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+
+/// When a call should be over, counted from its deadline or from its withdrawal: 50 ms. The kill takes a millisecond or
+/// so. A tool that still runs has no right to be held output for, and a flood would fill memory with it; the executor
+/// begins to give output up only after 250 ms.
+const OVER_AFTER: Duration = Duration::from_millis(50);
 
 /// A call that is over.
 pub(super) struct Performed {
@@ -41,24 +46,43 @@ pub(super) async fn perform(
     };
     let outcome = tokio::select! {
         outcome = executor.call(call.cancelled_by(cancel.clone())) => outcome,
-        never = pass_on(relay, cancel, outlets) => match never {},
+        never = pass_on(relay, cancel, facts.timeout, outlets) => match never {},
         never = status_line(facts, manner, outlets) => match never {},
     };
     Performed { outcome, at: Instant::now(), executor: Some(executor) }
 }
 
-/// Passes the output on. Whoever withdraws a call does not wait for a reader that stands still, not even where the
-/// tool has ended by itself meanwhile.
-async fn pass_on(relay: Option<&mut Relay>, cancel: &CancellationToken, outlets: &Outlets) -> Infallible {
+/// Passes the output on. When the call should be over, what is left is held; and where even that does not let the
+/// executor come to its end, because the tool has left too much, a withdrawn call waits for no reader.
+async fn pass_on(
+    relay: Option<&mut Relay>,
+    cancel: &CancellationToken,
+    timeout: Option<Duration>,
+    outlets: &Outlets,
+) -> Infallible {
     if let Some(relay) = relay {
         let Outlets { output, error, .. } = outlets;
-        let standstill = async {
-            cancel.cancelled().await;
-            while_moving([output, error], Instant::now(), PATIENCE, pending::<()>()).await;
+        let should_be_over = async {
+            match timeout {
+                Some(timeout) => drop(tokio::time::timeout(timeout, cancel.cancelled()).await),
+                None => cancel.cancelled().await,
+            }
+            tokio::time::sleep(OVER_AFTER).await;
         };
-        tokio::select! {
-            () = relay.pass_on(output, error) => {}
-            () = standstill => relay.close(),
+        let is_all = tokio::select! {
+            () = relay.pass_on(output, error) => true,
+            () = should_be_over => false,
+        };
+        if !is_all {
+            relay.hold_the_rest();
+            let standstill = async {
+                cancel.cancelled().await;
+                while_moving([output, error], Instant::now(), PATIENCE, pending::<()>()).await;
+            };
+            tokio::select! {
+                () = relay.pass_on(output, error) => {}
+                () = standstill => relay.close(),
+            }
         }
     }
     pending().await

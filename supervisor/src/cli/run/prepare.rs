@@ -12,10 +12,13 @@ use crate::catalogue::Catalogue;
 use crate::catalogue::environment::base_environment;
 use crate::{Executor, ExecutorBuilder, PoolSettings};
 use anyhow::Context;
-use std::fs::File;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use toolexec_protocol::limits::MAX_BODY;
 
@@ -78,7 +81,7 @@ fn load(file: &CatalogueFile, tool: &str) -> Result<Catalogue, Refusal> {
             ),
         ));
     }
-    Catalogue::load(file.path()).map_err(|error| Refusal::of_the_host(error.to_string()))
+    Catalogue::load(file.path()).map_err(|error| Refusal::of_the_host(format!("{:#}", anyhow::Error::new(error))))
 }
 
 fn read_arguments(source: &ArgumentSource) -> Result<String, Refusal> {
@@ -140,12 +143,48 @@ fn input(source: InputSource) -> anyhow::Result<Input> {
         }
         InputSource::File(path) => {
             let name = path.display();
-            let file = File::open(&path).with_context(|| format!("--stdin: cannot open {name}"))?;
-            let found = file.metadata().with_context(|| format!("--stdin: cannot look at {name}"))?;
+            let open = || -> io::Result<(File, Metadata)> {
+                let mut how = File::options();
+                // A pipe without a writer would not open for as long as there is none. On files it changes nothing.
+                let file = how.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path)?;
+                let found = file.metadata()?;
+                Ok((file, found))
+            };
+            let (file, found) = open().with_context(|| format!("--stdin: cannot open {name}"))?;
             anyhow::ensure!(!found.is_dir(), "--stdin: {name} is a directory");
-            Ok(Input::Descriptor(OwnedFd::from(file)))
+            let file = if found.file_type().is_fifo() {
+                through_a_pipe(file).with_context(|| format!("--stdin: cannot read {name}"))?
+            } else {
+                blocking(&file).with_context(|| format!("--stdin: cannot use {name}"))?;
+                OwnedFd::from(file)
+            };
+            Ok(Input::Descriptor(file))
         }
     }
+}
+
+fn blocking(file: &File) -> io::Result<()> {
+    let flags = fcntl_getfl(file)?;
+    Ok(fcntl_setfl(file, flags.difference(OFlags::NONBLOCK))?)
+}
+
+/// What comes from a named pipe, from its first writer on. Until then the tool waits, and its time runs: were the pipe
+/// itself handed over, a tool that is faster than the writer would find an end there.
+fn through_a_pipe(named: File) -> io::Result<OwnedFd> {
+    let (reader, mut writer) = io::pipe()?;
+    let pass_on = move || -> io::Result<()> {
+        // Linux has no hang-up to tell of before there was a writer; see pipe_poll() in the kernel's fs/pipe.c.
+        while let Err(error) = poll(&mut [PollFd::new(&named, PollFlags::IN)], None) {
+            if error != rustix::io::Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        blocking(&named)?;
+        io::copy(&mut &named, &mut writer).map(drop)
+    };
+    // Ends with the process at the latest. Where it fails the tool is gone, or its input is at an end.
+    std::thread::Builder::new().name("input".into()).spawn(pass_on)?;
+    Ok(reader.into())
 }
 
 #[cfg(test)]
@@ -201,12 +240,36 @@ mod tests {
         );
     }
 
+    fn descriptor_of(path: impl Into<PathBuf>) -> OwnedFd {
+        match input(InputSource::File(path.into())).unwrap() {
+            Input::Descriptor(descriptor) => descriptor,
+            other => panic!("no descriptor: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_named_pipe_is_waited_for_by_whoever_reads_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        // Returns though there is no writer.
+        let descriptor = descriptor_of(path.clone());
+        let mut ready = [PollFd::new(&descriptor, PollFlags::IN)];
+        let soon = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        assert_eq!(poll(&mut ready, Some(&soon)), Ok(0), "there was an end before there was a writer");
+        let writer = std::thread::spawn(move || std::fs::write(path, "x".repeat(300_000)).unwrap());
+        assert_eq!(io::read_to_string(File::from(descriptor)).unwrap().len(), 300_000);
+        writer.join().unwrap();
+    }
+
     #[test]
     fn input_is_a_file_that_can_be_read() {
         assert!(matches!(input(InputSource::Empty).unwrap(), Input::Empty));
         let (_directory, path) = file(b"hello");
         let Input::Descriptor(descriptor) = input(InputSource::File(path)).unwrap() else { panic!("no descriptor") };
         assert_eq!(io::read_to_string(File::from(descriptor)).unwrap(), "hello");
+        let flags = fcntl_getfl(descriptor_of("/dev/null")).unwrap();
+        assert!(!flags.contains(OFlags::NONBLOCK));
         let told = |path: &str| format!("{:#}", input(InputSource::File(path.into())).unwrap_err());
         assert!(told("/nowhere/file").starts_with("--stdin: cannot open /nowhere/file: No such file"));
         assert_eq!(told("/"), "--stdin: / is a directory");

@@ -1,4 +1,4 @@
-//! A program that makes random calls for ever: `mixed_load SEED MARKER [STRENGTH]`.
+//! A program that makes random calls for ever: `loaded_host SEED MARKER [STRENGTH]`.
 //!
 //! It says `wrong: …` and exits with 1 at the first wrong outcome. Meant to be killed at any moment.
 

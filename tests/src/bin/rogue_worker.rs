@@ -1,5 +1,5 @@
-//! A worker program that does not keep to the protocol; which rule it breaks is the name of the command that it is
-//! asked to run.
+//! A worker program that does not keep to the protocol; which rule it breaks is the first argument of the command that
+//! it is asked to run, and a number to answer with is the second. The command itself is never run.
 //!
 //! Its zygote is the real one, and so are its processes: only what a worker writes to its call socket is not.
 
@@ -72,7 +72,7 @@ fn silence() -> ! {
     }
 }
 
-/// The next call's nonce, its command's name, and the number that is its first argument.
+/// The next call's nonce, and its command's two arguments.
 fn next_call(socket: &mut UnixStream) -> io::Result<Option<(Nonce, String, i32)>> {
     let mut header = [0; HEADER];
     match socket.read_exact(&mut header) {
@@ -83,9 +83,10 @@ fn next_call(socket: &mut UnixStream) -> io::Result<Option<(Nonce, String, i32)>
     socket.read_exact(&mut message)?;
     let ToWorker::Call { nonce, task, .. } = encoding::decode(&message).map_err(io::Error::other)?;
     let Task::Command(command) = task else { return Err(io::Error::other("not a command")) };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let number = command.arguments.first().and_then(|number| text(number).parse().ok()).unwrap_or(0);
-    Ok(Some((nonce, text(&command.program), number)))
+    let [behaviour, number] =
+        [0, 1].map(|place| command.arguments.get(place).map_or("".into(), |bytes| String::from_utf8_lossy(bytes)));
+    let number = number.parse().map_err(io::Error::other)?;
+    Ok(Some((nonce, behaviour.into_owned(), number)))
 }
 
 fn reply(nonce: Nonce, number: i32) -> Vec<u8> {
