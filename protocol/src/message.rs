@@ -148,6 +148,9 @@ pub enum FromWorker {
     },
     /// The worker could not be set up; it ends after this and never started a call.
     SetupFailed(SetupFailure),
+    /// From a worker's guardian, its last word: the worker is dead, and so is everything below it. The zygote says so
+    /// too; this is for when there is no zygote any more.
+    Swept,
 }
 
 /// How a call went.

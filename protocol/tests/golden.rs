@@ -331,6 +331,7 @@ fn worker_to_supervisor() {
     fn forms(message: &FromWorker) -> Vec<&'static str> {
         let report = match message {
             FromWorker::SetupFailed(SetupFailure { step: _, errno: _ }) => return vec!["SetupFailed"],
+            FromWorker::Swept => return vec!["Swept"],
             FromWorker::Reply { nonce: _, report, background_killed: _, usage: _, reusable: _ } => report,
         };
         match report {
@@ -455,10 +456,12 @@ fn worker_to_supervisor() {
                 message: FromWorker::SetupFailed(SetupFailure { step: "mount".into(), errno: 1 }),
                 bytes: "01000000 0500000000000000 6d6f756e74 01000000",
             },
+            Golden { form: "swept", message: FromWorker::Swept, bytes: "02000000" },
         ],
         forms,
         &[
             "SetupFailed",
+            "Swept",
             "Command",
             "code",
             "signal",

@@ -325,5 +325,6 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
             }
         ),
         1 => setup_failure().prop_map(FromWorker::SetupFailed),
+        1 => Just(FromWorker::Swept),
     ]
 }

@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::room::scratch_left;
 use crate::shell;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolexec::{Executor, KillStrength, PoolSettings, WorkerProgram};
@@ -26,7 +26,7 @@ pub fn check(program: &Path, strength: Option<KillStrength>) {
     let this = std::process::id();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let before = process::descriptors(this);
-    runtime.block_on(async {
+    let scratch = runtime.block_on(async {
         let pool = PoolSettings { workers: 4.try_into().unwrap(), ..PoolSettings::default() };
         let mut builder = Executor::builder().program(WorkerProgram::at(program)).pool(pool);
         if let Some(strength) = strength {
@@ -69,8 +69,9 @@ pub fn check(program: &Path, strength: Option<KillStrength>) {
         let scratch = executor.call(shell::call("pwd", 20_000)).await.stdout.text;
         assert_eq!(executor.close().await.unconfirmed, 0);
         assert_gone(GONE, "the closed executor's processes", || process::descendants(this));
-        assert_eq!(scratch_left(scratch.trim_end().as_ref()), Vec::<PathBuf>::new());
+        scratch
     });
     drop(runtime);
+    assert_gone(GONE, "directories of the executor", || scratch_left(scratch.trim_end().as_ref()));
     assert_within(PATIENCE, &format!("{before} descriptors at the end"), || process::descriptors(this) <= before);
 }

@@ -3,7 +3,7 @@
 //! What the program started is noted while it runs, from `/proc`, so that the end of all of it can be checked
 //! afterwards and no check is empty.
 
-use crate::bound::{GONE, LATENESS, PATIENCE, assert_gone, wait_until};
+use crate::bound::{GONE, PATIENCE, assert_gone, assert_in_time, wait_in_time, wait_until};
 use crate::marker::Marker;
 use crate::process::{self, Process};
 use crate::room::Room;
@@ -251,17 +251,17 @@ impl Running {
         present
     }
 
-    /// Waits until a `sleep` with the watched marker runs, and gives all of them back.
+    /// Waits until this many `sleep`s with the watched marker run, and gives them back.
     #[track_caller]
-    pub fn await_sleep(&mut self) -> Vec<Process> {
+    pub fn await_sleeps(&mut self, count: usize) -> Vec<Process> {
         let marker = self.marker.clone().expect("a marker is watched");
         let mut sleeping = Vec::new();
-        let seen = wait_until(PATIENCE, || {
+        wait_until(PATIENCE, || {
             sleeping = self.look();
             sleeping.retain(|process| marker.is_sleep(process));
-            !sleeping.is_empty() || !self.is_running()
+            sleeping.len() >= count || !self.is_running()
         });
-        assert!(seen && !sleeping.is_empty(), "{}: its sleep was never seen: {}", self.name, self.stderr_so_far());
+        assert!(sleeping.len() >= count, "{}: {sleeping:#?} of {count} sleeps: {}", self.name, self.stderr_so_far());
         sleeping
     }
 
@@ -401,23 +401,20 @@ impl Finished {
     #[track_caller]
     pub fn assert_took(&self, limit: Duration) -> &Self {
         assert!(self.took >= limit, "{} ended after {:?}, before its limit of {limit:?}", self.name, self.took);
-        assert!(self.took <= limit + LATENESS, "{} took {:?} with a limit of {limit:?}", self.name, self.took);
+        assert_in_time(&self.name, limit, self.took);
         self
     }
 
     /// It ended long before any limit.
     #[track_caller]
     pub fn assert_was_quick(&self) -> &Self {
-        assert!(self.took <= LATENESS, "{} took {:?}", self.name, self.took);
+        assert_in_time(&self.name, Duration::ZERO, self.took);
         self
     }
 
-    /// While it ran, at least this many `sleep`s with the marker were seen: the adversary was there.
-    #[track_caller]
-    pub fn assert_saw_sleep(&self, marker: &Marker, least: usize) -> &Self {
-        let count = self.seen.iter().filter(|process| marker.is_sleep(process)).count();
-        assert!(count >= least, "{}: {count} sleeps of {least} were seen among {:#?}", self.name, self.seen);
-        self
+    /// How many `sleep`s with the marker were seen while it ran.
+    pub fn sleeps(&self, marker: &Marker) -> usize {
+        self.seen.iter().filter(|process| marker.is_sleep(process)).count()
     }
 
     /// Nothing that it was seen to start is in `/proc`, not even as a zombie: rule R2.
@@ -472,7 +469,8 @@ impl Collected {
     /// The whole of it; a descendant that still holds the pipe's other end breaks rule R2.
     #[track_caller]
     fn to_its_end(&self, name: &str, what: &str) -> Vec<u8> {
-        let ended = wait_until(GONE, || self.0.lock().unwrap_or_else(PoisonError::into_inner).1);
+        let ended =
+            wait_in_time(GONE, "the end of an output", || self.0.lock().unwrap_or_else(PoisonError::into_inner).1);
         assert!(ended, "{name} has ended, and its {what} is still held open");
         self.so_far()
     }

@@ -2,7 +2,6 @@
 
 use rustix::process::Signal;
 use std::time::Duration;
-use toolexec_tests::bound::{PATIENCE, assert_within};
 use toolexec_tests::launch::Toolexec;
 use toolexec_tests::marker::Marker;
 use toolexec_tests::told::Told;
@@ -157,7 +156,7 @@ fn interrupted_supervisor_kills_its_call_and_exits_as_the_signal_has_it() {
             let script = format!("setsid -f sleep {marker} >/dev/null 2>&1; echo begun; sleep {marker}");
             let launch = toolexec.run(options).arguments(["--", "sh", "-c", &script]).watching(&marker);
             let mut running = launch.start();
-            assert_within(PATIENCE, "two sleeps", || running.await_sleep().len() == 2);
+            running.await_sleeps(2);
             running.signal(signal);
             let finished = running.finish();
             finished.assert_code(code).assert_marker_gone(&marker);

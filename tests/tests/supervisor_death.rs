@@ -53,7 +53,7 @@ fn check_random_moments(name: &str, strength: Option<&str>) {
         let mut running = launch.arguments(strength).watching(&marker).start();
         // Every fifth is killed while it starts, the others in full run.
         if moment % 5 != 0 {
-            running.await_sleep();
+            running.await_sleeps(1);
         }
         std::thread::sleep(random.milliseconds_below(300));
         assert!(running.is_running(), "moment {moment}: {}{}", running.stdout_so_far(), running.stderr_so_far());
@@ -79,7 +79,7 @@ fn next_start_removes_what_a_killed_supervisor_left() {
     );
     let launch = toolexec.run(["--cwd", "scratch", "--", "sh", "-c", &script]).watching(&marker);
     let mut running = launch.start();
-    let tool = running.await_sleep().remove(0);
+    let tool = running.await_sleeps(1).remove(0);
     // The zygote too, since it would clean up; and before it the supervisor is stopped, since it would as well.
     let zygote = tool.line_up_to(running.pid()).and_then(|mut line| line.pop()).expect("a zygote above the tool");
     running.signal(rustix::process::Signal::STOP);
@@ -144,7 +144,7 @@ fn caller_who_kills_a_wrapper_ends_the_call_by_closing_the_output() {
     let marker = Marker::new(40606);
     let script = format!("(sleep {marker} &); while :; do echo still here; sleep 0.05; done");
     let mut running = toolexec.run(["--", "sh", "-c", &script]).unread().watching(&marker).start();
-    running.await_sleep();
+    running.await_sleeps(1);
     running.unread_stdout = None;
     assert_within(Duration::from_secs(2), "the supervisor's end", || !running.is_running());
     running.finish().assert_marker_gone(&marker);

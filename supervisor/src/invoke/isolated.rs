@@ -263,6 +263,10 @@ impl Running {
     fn on_message(&self, process: &WorkerProcess, message: FromWorker) -> Ended {
         match message {
             FromWorker::SetupFailed(failure) => Ended::Broken(Broken::SetupFailed(failure)),
+            FromWorker::Swept => {
+                process.on_swept();
+                Ended::Broken(Broken::Closed)
+            }
             FromWorker::Reply { nonce, .. } if nonce != self.call => {
                 Ended::Broken(Broken::Protocol("it answered another call than it was given".into()))
             }
@@ -358,42 +362,51 @@ pub(super) async fn cancelled(token: Option<&CancellationToken>) {
 
 /// Waits for a condemned worker's death, and for the zygote's word on it.
 async fn see_to_the_end(process: &WorkerProcess, worker: &mut Worker, call: Nonce, broken: Option<Broken>) -> End {
-    let fate = process.until_settled().await;
+    let settled = process.until_settled().await;
     let told = process.until(|process| process.ended().map(Some).or_else(|| process.is_orphaned().then_some(None)));
     let ended = tokio::time::timeout(USAGE_BOUND, told).await.ok().flatten();
     let reason = process.condemned().unwrap_or(KillReason::Lost);
+    let waiting_reply = last_words(process, &mut worker.frames, call);
     if reason == KillReason::Deadline
         && process.answered_in_time()
-        && let Some(reply) = waiting_reply(process, &mut worker.frames, call)
+        && let Some(reply) = waiting_reply
     {
         return End::Replied(reply);
     }
+    let fate = match settled {
+        // Without a zygote the guardian's word counts, which may have been among the last.
+        Fate::Unconfirmed if process.is_orphaned() => process.fate(),
+        settled => settled,
+    };
     End::Condemned { reason, fate, ended, broken }
 }
 
-/// The reply that lay in the socket when the deadline came: it was complete in time, so it counts, although nobody had
-/// come to read it.
-fn waiting_reply(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) -> Option<Reply> {
+/// Takes in what lies unread in a dead worker's socket, and gives back the reply among it. One that lay there when the
+/// deadline came was complete in time, so it counts, although nobody had come to read it.
+fn last_words(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) -> Option<Reply> {
     use rustix::net::{RecvFlags, recv};
+    let mut reply = None;
     loop {
         match frames.next::<FromWorker>() {
             Ok(Some(FromWorker::Reply { nonce, report, background_killed, usage, .. })) if nonce == call => {
                 let asked_to_end = process.asked_to_end();
-                return Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
+                reply = Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
             }
-            Ok(None) => {}
-            Ok(Some(_)) | Err(_) => return None,
-        }
-        let read =
-            BUFFER.with_borrow_mut(|buffer| match recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-                Ok((_, count)) if count > 0 => {
+            Ok(Some(FromWorker::Swept)) => process.on_swept(),
+            Ok(Some(FromWorker::Reply { .. } | FromWorker::SetupFailed(_))) => {}
+            Ok(None) => {
+                let count = BUFFER.with_borrow_mut(|buffer| {
+                    let received = recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT);
+                    let count = received.map_or(0, |(_, count)| count);
                     frames.push(&buffer[..count]);
-                    true
+                    count
+                });
+                if count == 0 {
+                    return reply;
                 }
-                Ok(_) | Err(_) => false,
-            });
-        if !read {
-            return None;
+            }
+            // Behind garbage nothing is believed.
+            Err(_) => return reply,
         }
     }
 }

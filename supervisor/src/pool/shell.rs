@@ -189,6 +189,11 @@ impl Pool {
         let _all = tokio::time::timeout(bound, all_returned).await;
         let unconfirmed = self.shared.lock().outstanding();
         self.shared.end_zygotes(bound).await;
+        if !self.shared.options.scratch.remove_empty() {
+            // On a thread where it may take its time, should a tool have left much. A panic there was reported.
+            let shared = Arc::clone(&self.shared);
+            let _reported = tokio::task::spawn_blocking(move || shared.options.scratch.remove()).await;
+        }
         unconfirmed
     }
 }

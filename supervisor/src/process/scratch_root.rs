@@ -6,7 +6,7 @@
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, statat};
 use rustix::process::geteuid;
-use std::fs::{DirBuilder, read_dir};
+use std::fs::{DirBuilder, read_dir, remove_dir};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -71,6 +71,18 @@ impl ScratchRoot {
         let directory = run.directory.path().join(format!("z{number}"));
         DirBuilder::new().mode(0o700).create(&directory).map_err(make_error(&directory))?;
         Ok(directory)
+    }
+
+    /// Removes it if the zygotes have left nothing in it. True when it is gone.
+    pub(crate) fn remove_empty(&self) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.run.as_ref().is_none_or(|run| remove_dir(run.directory.path()).is_ok())
+    }
+
+    /// Removes all of it. Only for when every zygote has ended.
+    pub(crate) fn remove(&self) {
+        let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(made.run);
     }
 
     /// Whether there is anything: of supervisors that live, or that are dead. Asked before this one's own is made.

@@ -46,6 +46,8 @@ pub(crate) struct WorkerProcess {
     ended: OnceLock<Ended>,
     /// The zygote is gone and will tell nothing any more.
     orphaned: AtomicBool,
+    /// The guardian has said that nothing is left.
+    swept: AtomicBool,
     gave_up: AtomicBool,
     /// The tree was asked to end by itself.
     asked_to_end: AtomicBool,
@@ -100,6 +102,7 @@ impl WorkerProcess {
             dead_at: OnceLock::new(),
             ended: OnceLock::new(),
             orphaned: AtomicBool::new(false),
+            swept: AtomicBool::new(false),
             gave_up: AtomicBool::new(false),
             asked_to_end: AtomicBool::new(false),
             answered_in_time: AtomicBool::new(false),
@@ -189,6 +192,10 @@ impl WorkerProcess {
         self.changed.notify_waiters();
     }
 
+    pub(crate) fn on_swept(&self) {
+        self.swept.store(true, Ordering::Release);
+    }
+
     pub(crate) fn on_gave_up(&self) {
         self.gave_up.store(true, Ordering::Release);
         self.changed.notify_waiters();
@@ -215,7 +222,8 @@ impl WorkerProcess {
     }
 
     /// What is known of its death. With a PID namespace the pidfd says it all: it turns readable when the kernel has
-    /// reaped the whole namespace. With a guardian, the zygote has to say that nothing is left.
+    /// reaped the whole namespace. With a guardian, the zygote has to say that nothing is left, or the guardian itself
+    /// when there is no zygote any more.
     pub(crate) fn fate(&self) -> Fate {
         match (self.dead_at.get(), self.strength) {
             (Some(&at), KillStrength::PidNamespace) => Fate::Dead { at },
@@ -223,6 +231,7 @@ impl WorkerProcess {
                 match self.ended.get() {
                     Some(Ended { survivors: 0, .. }) => Fate::Dead { at },
                     Some(Ended { survivors, .. }) => Fate::Survivors { at, count: *survivors },
+                    None if self.is_orphaned() && self.swept.load(Ordering::Acquire) => Fate::Dead { at },
                     None if self.is_orphaned() || self.gave_up.load(Ordering::Acquire) => Fate::Unconfirmed,
                     None => Fate::Pending,
                 }

@@ -128,7 +128,7 @@ fn settle(fork: Fork, reader: OwnedFd) -> Result<Fork, SetupFailure> {
     frames.push(&told);
     match frames.next() {
         Ok(Some(FromWorker::SetupFailed(failure))) => Err(failure),
-        Ok(Some(FromWorker::Reply { .. }) | None) | Err(_) => {
+        Ok(Some(FromWorker::Reply { .. } | FromWorker::Swept) | None) | Err(_) => {
             Err(SetupFailure { step: "set itself up".into(), errno: 0 })
         }
     }

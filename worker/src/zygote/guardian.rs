@@ -1,7 +1,7 @@
 //! The guardian: where there are no namespaces, the parent of one worker.
 //!
 //! It is a child subreaper, so whatever the worker leaves behind comes to it, and it ends only when the kernel says
-//! that nothing is below it any more. It holds no socket and reads nothing that a tool could write.
+//! that nothing is below it any more. It reads nothing that a tool could write, and says one thing, at its end.
 
 use super::Serve;
 use super::fork::{become_worker, failed};
@@ -12,10 +12,12 @@ use crate::sys::wait::{Wait, wait_any};
 use crate::sys::{close_range, exit};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::unistd::Pid;
+use rustix::net::{SendFlags, send};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use toolexec_protocol::message::{Exit, SetupFailure};
+use toolexec_protocol::frame;
+use toolexec_protocol::message::{Exit, FromWorker, SetupFailure};
 
 /// What a supervisor sends to a guardian instead of SIGKILL: kill everything below, then end.
 pub const SWEEP_SIGNAL: Signal = Signal::SIGUSR1;
@@ -29,9 +31,8 @@ pub(super) fn run(start: &Start<'_>, socket: UnixStream, serve: Serve<'_>) -> ! 
     match clone3(Namespaces::Shared) {
         Ok(Side::Child) => become_worker(start, socket, serve),
         Ok(Side::Parent { pid, pidfd }) => {
-            // From here on this process owns nothing: not the worker's sockets, not the zygote's.
-            std::mem::forget((pidfd, OwnedFd::from(socket)));
-            guard(pid, &signals)
+            drop(pidfd);
+            guard(pid, &signals, &socket)
         }
         Err(error) => crate::sandbox::refuse(start, &socket, failed("fork below its guardian")(error)),
     }
@@ -54,10 +55,10 @@ fn begin() -> Result<SigSet, SetupFailure> {
     Ok(signals)
 }
 
-fn guard(worker: i32, signals: &SigSet) -> ! {
-    // Without the sockets and pipes: a guardian must not keep a call's connection open after its worker.
+fn guard(worker: i32, signals: &SigSet, socket: &UnixStream) -> ! {
+    // Of the zygote's and the worker's descriptors it keeps the call socket alone, for one last word.
     let _best_effort = rustix::stdio::dup2_stdout(io::stdin()).and_then(|()| rustix::stdio::dup2_stderr(io::stdin()));
-    let _best_effort = close_range::close_all_but(None);
+    let _best_effort = close_range::close_all_but(Some(socket.as_raw_fd()));
     let ended = loop {
         match signals.wait() {
             Ok(SWEEP_SIGNAL) => break None,
@@ -72,11 +73,23 @@ fn guard(worker: i32, signals: &SigSet) -> ! {
         }
     };
     let swept = sweep();
+    if swept.is_ok() {
+        say_swept(socket);
+    }
     match (ended, swept) {
         (_, Err(_)) => exit::now(1),
         (Some(Exit::Code(code)), Ok(_)) => exit::now(code),
         (Some(Exit::Signal(number)), Ok(_)) => end_by(number),
         (None, Ok(_)) => exit::now(0),
+    }
+}
+
+/// Tells the supervisor that nothing is left, in case the zygote cannot any more.
+fn say_swept(socket: &UnixStream) {
+    let mut bytes = Vec::new();
+    if frame::write(&FromWorker::Swept, &mut bytes).is_ok() {
+        // Never waits: where the socket is full or closed, nobody reads it.
+        let _nobody_reads = send(socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 }
 
