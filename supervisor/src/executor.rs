@@ -9,9 +9,10 @@ use crate::process::{ScratchRoot, ZygoteError};
 use crate::{KillStrength, PoolSettings, Scheduling, WorkerProgram};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolexec_protocol::message::Task;
 
@@ -22,6 +23,10 @@ const DEFAULT_KILL_BOUND: Duration = Duration::from_secs(5);
 /// How much longer than a death a close may take: 5 s for the zygote to end and clean up.
 const CLOSE_MARGIN: Duration = Duration::from_secs(5);
 
+/// How long a close waits until what dead supervisors had left is removed: 2 s. It is rare, mostly little, and no reason
+/// to keep a short-lived program much longer than it would be.
+const STALE_BOUND: Duration = Duration::from_secs(2);
+
 /// Runs tool calls. Cheap to share behind an `Arc`; dropping it kills whatever still runs.
 #[derive(Debug)]
 pub struct Executor {
@@ -29,6 +34,8 @@ pub struct Executor {
     /// Cancelled by [`Executor::close`]: the calls that run then end as `CLOSED`.
     closing: CancellationToken,
     kill_bound: Duration,
+    /// Resolves when what dead supervisors had left is removed.
+    stale: Mutex<Option<oneshot::Receiver<()>>>,
     // In the order in which they are dropped: the pool ends its zygote, then the watchdog's thread ends.
     pool: Pool,
     watchdog: WatchdogThread,
@@ -112,24 +119,25 @@ impl ExecutorBuilder {
     pub async fn start(self) -> Result<Executor, StartError> {
         let Self { program, tools, pool, strength, kill_bound } = self;
         let watchdog = WatchdogThread::start(kill_bound)?;
-        remove_stale();
+        let stale = remove_stale();
         let scratch = ScratchRoot::default();
         let options = PoolOptions { settings: pool, program, strength, watchdog: watchdog.handle(), scratch };
         let pool = Pool::start(options).await?;
-        Ok(Executor { tools, closing: CancellationToken::new(), kill_bound, pool, watchdog })
+        Ok(Executor { tools, closing: CancellationToken::new(), kill_bound, stale: Mutex::new(stale), pool, watchdog })
     }
 }
 
-/// Removes what dead supervisors left, on a thread of its own since that may be much. Whatever this one does not get to
-/// is left to the next start.
-fn remove_stale() {
-    if let Ok(parent) = ScratchRoot::parent()
-        && ScratchRoot::has_neighbours(&parent)
-    {
-        let name = "toolexec-stale".to_owned();
-        let _left_to_the_next_start =
-            thread::Builder::new().name(name).spawn(move || ScratchRoot::remove_stale(&parent));
-    }
+/// Removes what dead supervisors left, on a thread of its own since that may be much.
+fn remove_stale() -> Option<oneshot::Receiver<()>> {
+    let parent = ScratchRoot::parent().ok().filter(|parent| ScratchRoot::has_neighbours(parent))?;
+    let (done, removed) = oneshot::channel();
+    let remove = move || {
+        ScratchRoot::remove_stale(&parent);
+        // Nobody waits where the executor was dropped and not closed.
+        let _nobody_waits = done.send(());
+    };
+    // Where no thread can be had, the next start does it.
+    thread::Builder::new().name("toolexec-stale".into()).spawn(remove).ok().map(|_detached| removed)
 }
 
 impl Executor {
@@ -211,7 +219,13 @@ impl Executor {
     pub async fn close(&self) -> CloseReport {
         self.closing.cancel();
         let bound = self.kill_bound.saturating_add(CLOSE_MARGIN);
-        CloseReport { unconfirmed: self.pool.close(bound).await }
+        let unconfirmed = self.pool.close(bound).await;
+        let stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(removed) = stale {
+            // What is not removed by then is left to the next start, which goes on where this one stopped.
+            let _left_to_the_next_start = tokio::time::timeout(STALE_BOUND, removed).await;
+        }
+        CloseReport { unconfirmed }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The promises of a tree kill, each to be checked with every mechanism that claims to kill a tree.
 //!
-//! The test files hold the list of promises and the mechanism; [`tree_kill_promises!`] makes a test of each.
+//! The test files hold the list of promises and the mechanism; [`crate::tree_kill_promises!`] makes a test of each.
 
 use crate::bound::{ORPHANS_GONE, PATIENCE, assert_gone, with_growing_limit};
 use crate::launch::{Finished, Toolexec};
