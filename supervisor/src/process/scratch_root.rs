@@ -17,7 +17,7 @@ use toolexec_worker::scratch::remove_tree;
 
 /// How often a new directory may be taken away before it is locked: only another start's clean-up does that, and
 /// only in the instant between making and locking.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 100;
 
 /// Why there is no place for scratch directories.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +118,10 @@ impl Run {
         make_private(&parent)?;
         for _ in 0..ATTEMPTS {
             let directory = tempfile::Builder::new().prefix("run-").tempdir_in(&parent).map_err(make_error(&parent))?;
-            let lock = open(directory.path()).map_err(make_error(directory.path()))?;
+            let lock = match open(directory.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                lock => lock.map_err(make_error(directory.path()))?,
+            };
             flock(&lock, FlockOperation::LockShared).map_err(io::Error::from).map_err(make_error(directory.path()))?;
             if is_still(directory.path(), &lock) {
                 return Ok(Self { directory, _lock: lock });
