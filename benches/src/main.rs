@@ -5,8 +5,10 @@
 //! This file only decides which of its parts this process plays.
 
 mod arguments;
+mod command;
 mod cpus;
 mod figures;
+mod flavor;
 mod machine;
 mod pair;
 mod role;

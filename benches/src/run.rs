@@ -1,6 +1,7 @@
 //! The whole: measures under both placements, each in a process of its own, and shows what came of it.
 
 use crate::arguments::Scope;
+use crate::command;
 use crate::cpus::Cpus;
 use crate::machine::Machine;
 use crate::table::{self, Entry, Form};
@@ -10,31 +11,35 @@ use std::process::{Command, Stdio};
 
 /// Measures everything and prints it.
 pub(crate) fn whole(scope: &Scope, form: Form) -> anyhow::Result<()> {
+    if scope.figures.iter().any(|figure| figure.needs_the_command()) {
+        command::build()?;
+    }
     let machine = Machine::now();
     let mut entries = Vec::new();
     for cpus in Cpus::ALL {
-        for entry in measured(cpus, scope)? {
-            // What is skipped is so under both placements, for the same reason.
-            if matches!(entry, Entry::Measured(_)) || !entries.contains(&entry) {
-                entries.push(entry);
-            }
-        }
+        entries.extend(measured(cpus, scope)?);
     }
-    // Both placements of a figure beside one another; the order of the figures is otherwise the order of the rows.
-    let place = |entry: &Entry| match entry {
-        Entry::Measured(row) => (scope.figures.iter().position(|figure| *figure == row.figure), Some(row.what.clone())),
-        Entry::Skipped { figure, .. } => (scope.figures.iter().position(|known| known == figure), None),
-    };
-    let mut order: Vec<_> = Vec::new();
-    for entry in &entries {
-        if !order.contains(&place(entry)) {
-            order.push(place(entry));
-        }
-    }
-    entries.sort_by_key(|entry| order.iter().position(|known| *known == place(entry)));
     let mut out = std::io::stdout().lock();
-    table::write(&mut out, form, &machine, &entries)?;
+    table::write(&mut out, form, &machine, &beside_one_another(entries))?;
     Ok(out.flush()?)
+}
+
+/// The same with both placements of a row beside one another, and with each skip told once.
+fn beside_one_another(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut sorted: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let same = |other: &Entry| match (&entry, other) {
+            (Entry::Measured(one), Entry::Measured(other)) => one.figure == other.figure && one.what == other.what,
+            (Entry::Skipped { .. }, other) => entry == *other,
+            (Entry::Measured(_), Entry::Skipped { .. }) => false,
+        };
+        match (sorted.iter().rposition(same), &entry) {
+            (Some(last), Entry::Measured(_)) => sorted.insert(last + 1, entry),
+            (Some(_), Entry::Skipped { .. }) => {}
+            (None, _) => sorted.push(entry),
+        }
+    }
+    sorted
 }
 
 /// Measures in another process, which is placed before it has any thread.
@@ -63,4 +68,24 @@ pub(crate) fn measure(cpus: Cpus, scope: &Scope) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figure;
+    use crate::pair::Samples;
+    use crate::table::{Row, Unit};
+
+    #[test]
+    fn both_placements_of_a_row_stand_together_and_a_skip_is_told_once() {
+        let one = Samples::new(vec![1.0]).unwrap();
+        let row =
+            |what: &str, cpus| Row::alone(Figure::Kill, what, cpus, Unit::Microseconds, &one, 50).for_comparison();
+        let skipped = || Entry::Skipped { figure: Figure::Run, why: "no peer".into() };
+        let (pinned, free) = (Cpus::Pinned, Cpus::Free);
+        let measured = vec![row("a", pinned), skipped(), row("b", pinned), row("a", free), skipped(), row("b", free)];
+        let shown = vec![row("a", pinned), row("a", free), skipped(), row("b", pinned), row("b", free)];
+        assert_eq!(beside_one_another(measured), shown);
+    }
 }

@@ -138,7 +138,11 @@ const HEADER: [&str; 7] = ["figure", "cpus", "ours", "baseline", "ratio", "aim",
 
 fn write_table(out: &mut impl Write, machine: &Machine, entries: &[Entry]) -> io::Result<()> {
     let load = machine.load.map_or_else(|| "unknown".to_owned(), |load| load.to_string());
-    writeln!(out, "Linux {}, {} CPUs, load {load} before the first figure", machine.kernel, machine.cpus)?;
+    let Machine { kernel, cpus, scratch, .. } = machine;
+    writeln!(
+        out,
+        "Linux {kernel}, {cpus} CPUs, load {load} before the first figure, scratch directories on {scratch}"
+    )?;
     let rows: Vec<&Row> = entries
         .iter()
         .filter_map(|entry| match entry {
@@ -236,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_table_is_read_from_left_to_right() {
-        let machine = Machine { kernel: "6.1".into(), cpus: 2, load: Some(0.5) };
+        let machine = Machine { kernel: "6.1".into(), cpus: 2, load: Some(0.5), scratch: "ext4".into() };
         let entries = [
             row().aiming(Aim::AtMost(1.8)),
             Row { baseline: None, ours: 1500.0, cpus: Cpus::Free, ..row() }.aiming(Aim::AtMost(200.0)),
@@ -245,7 +249,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, Form::Table, &machine, &entries).unwrap();
         let expected = "\
-Linux 6.1, 2 CPUs, load 0.5 before the first figure
+Linux 6.1, 2 CPUs, load 0.5 before the first figure, scratch directories on ext4
 
 figure              cpus       ours  baseline  ratio         aim
 round-trip: reused  pinned  16.0 µs   10.0 µs  1.500       ≤ 1.8  met
@@ -261,7 +265,7 @@ SKIPPED run: bwrap is not installed
 
     #[test]
     fn every_json_line_has_a_version() {
-        let machine = Machine { kernel: "6.1".into(), cpus: 2, load: None };
+        let machine = Machine { kernel: "6.1".into(), cpus: 2, load: None, scratch: "tmpfs".into() };
         let mut out = Vec::new();
         write(&mut out, Form::Json, &machine, &[row().aiming(Aim::AtMost(1.8))]).unwrap();
         let lines: Vec<serde_json::Value> = out

@@ -5,6 +5,7 @@
 
 pub mod bound;
 pub mod five_hundred;
+pub mod house;
 pub mod kill_tree;
 pub mod launch;
 pub mod marker;

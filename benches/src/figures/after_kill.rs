@@ -1,8 +1,9 @@
 //! The call after a kill, beside the call after one that ended by itself.
 
-use super::{Figure, Flavor};
+use super::Figure;
 use crate::arguments::Effort;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::in_turns;
 use crate::table::{Aim, Entry, Row, Unit};
 use crate::tools::{ECHO_FRESH, SPIN, echo, executor, killed};

@@ -5,7 +5,6 @@ use crate::arguments::Effort;
 use crate::cpus::Cpus;
 use crate::table::Entry;
 use serde::{Deserialize, Serialize};
-use tokio::runtime::{Builder, Runtime};
 
 /// Something that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
@@ -44,6 +43,14 @@ impl Figure {
         }
     }
 
+    /// Whether the `toolexec` command is part of it.
+    pub(crate) fn needs_the_command(self) -> bool {
+        match self {
+            Self::Run | Self::Memory => true,
+            Self::RoundTrip | Self::FreshWorker | Self::FreshRate | Self::Kill | Self::AfterKill => false,
+        }
+    }
+
     /// Measures it in this process, which was placed already.
     pub(crate) fn measure(self, cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> {
         match self {
@@ -54,42 +61,6 @@ impl Figure {
             Self::AfterKill => after_kill::measure(cpus, effort),
             Self::Run => run::measure(cpus, effort),
             Self::Memory => memory::measure(cpus, effort),
-        }
-    }
-}
-
-/// The async runtime that a host runs calls in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Flavor {
-    /// One thread, as the `toolexec` command has it.
-    OneThread,
-    /// A thread for each CPU, as most servers have it; the calls are made from a task.
-    ManyThreads,
-}
-
-impl Flavor {
-    pub(crate) const ALL: [Self; 2] = [Self::OneThread, Self::ManyThreads];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::OneThread => "one-thread runtime",
-            Self::ManyThreads => "multi-thread runtime",
-        }
-    }
-
-    /// Runs a task to its end in a runtime of this kind.
-    pub(crate) fn run<T: Send + 'static>(
-        self,
-        task: impl Future<Output = anyhow::Result<T>> + Send + 'static,
-    ) -> anyhow::Result<T> {
-        let runtime = self.runtime()?;
-        runtime.block_on(async { tokio::spawn(task).await? })
-    }
-
-    fn runtime(self) -> std::io::Result<Runtime> {
-        match self {
-            Self::OneThread => Builder::new_current_thread().enable_all().build(),
-            Self::ManyThreads => Builder::new_multi_thread().enable_all().build(),
         }
     }
 }

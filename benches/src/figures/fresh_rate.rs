@@ -1,8 +1,9 @@
 //! Calls to workers of their own, one after the other and four at a time, beside bare forks into the same namespaces.
 
-use super::{Figure, Flavor};
+use super::Figure;
 use crate::arguments::Effort;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::in_turns;
 use crate::role::Role;
 use crate::table::{Aim, Entry, Row, Unit};

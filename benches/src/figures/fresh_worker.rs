@@ -1,8 +1,9 @@
 //! A call to a worker of its own that was ready, beside the start of a program.
 
-use super::{Figure, Flavor};
+use super::Figure;
 use crate::arguments::Effort;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::{in_turns, since};
 use crate::table::{Aim, Entry, Row, Unit};
 use crate::tools::{ECHO_FRESH, echo, executor};

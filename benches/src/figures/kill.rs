@@ -1,8 +1,9 @@
 //! How long after its deadline a call gets SIGKILL, and how long after that its death is confirmed.
 
-use super::{Figure, Flavor};
+use super::Figure;
 use crate::arguments::Effort;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::Samples;
 use crate::spinners::Spinners;
 use crate::table::{Aim, Entry, Row, Unit};

@@ -1,8 +1,10 @@
 //! What an idle worker of the ordinary `toolexec` program holds in memory.
 
-use super::{Figure, Flavor, run};
+use super::Figure;
 use crate::arguments::Effort;
+use crate::command;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::Samples;
 use crate::table::{Aim, Entry, Row, Unit};
 use crate::workers::{Zygote, proportional_kib};
@@ -13,7 +15,7 @@ use toolexec::{Executor, PoolSettings, WorkerProgram};
 const EXECUTORS: usize = 10;
 
 pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> {
-    let samples = Flavor::OneThread.run(idle_workers(run::program()?, effort.of(EXECUTORS)))?;
+    let samples = Flavor::OneThread.run(idle_workers(command::program()?, effort.of(EXECUTORS)))?;
     let row = Row::alone(Figure::Memory, "PSS of an idle spare", cpus, Unit::Kibibytes, &samples, 50);
     Ok(vec![row.aiming(Aim::AtMost(300.0))])
 }

@@ -10,4 +10,4 @@ pub(crate) mod run;
 
 mod figure;
 
-pub(crate) use figure::{Figure, Flavor};
+pub(crate) use figure::Figure;

@@ -1,8 +1,9 @@
 //! A call to a worker that serves many, beside the bare exchange of two processes over a socket.
 
-use super::{Figure, Flavor};
+use super::Figure;
 use crate::arguments::Effort;
 use crate::cpus::Cpus;
+use crate::flavor::Flavor;
 use crate::pair::{in_turns, since};
 use crate::role::Role;
 use crate::table::{Aim, Entry, Row, Unit};

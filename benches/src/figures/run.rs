@@ -2,12 +2,13 @@
 
 use super::Figure;
 use crate::arguments::Effort;
+use crate::command;
 use crate::cpus::Cpus;
 use crate::pair::{in_turns, since};
 use crate::table::{Aim, Entry, Row, Unit};
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ const PEER: &str = "bwrap";
 const PEER_ARGUMENTS: [&str; 6] = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "/bin/true"];
 
 pub(crate) fn measure(cpus: Cpus, effort: Effort) -> anyhow::Result<Vec<Entry>> {
-    let toolexec = program()?;
+    let toolexec = command::program()?;
     if let Err(why) = peer() {
         return Ok(vec![Entry::Skipped { figure: Figure::Run, why }]);
     }
@@ -44,19 +45,6 @@ fn peer() -> Result<(), String> {
         }
         Err(error) => Err(format!("{PEER} cannot be started: {error}")),
     }
-}
-
-/// The `toolexec` command beside this program. It is built first, or brought up to date, where `cargo` started this.
-pub(crate) fn program() -> anyhow::Result<PathBuf> {
-    let this = std::env::current_exe().context("cannot find this program")?;
-    let program = this.with_file_name("toolexec");
-    if let Some(cargo) = std::env::var_os("CARGO") {
-        eprintln!("building the toolexec command, if it is not up to date");
-        let status = Command::new(cargo).args(["build", "--quiet", "--release", "-p", "toolexec"]).status()?;
-        ensure!(status.success(), "the toolexec command cannot be built: {status}");
-    }
-    ensure!(program.exists(), "{} is missing: cargo build --release -p toolexec", program.display());
-    Ok(program)
 }
 
 fn whole_process(program: &Path, arguments: &[&str]) -> anyhow::Result<f64> {
