@@ -50,7 +50,7 @@ pub enum FromZygote {
         /// What went wrong.
         failure: SetupFailure,
     },
-    /// A worker has ended and was reaped, and its scratch directory is gone or given up.
+    /// A worker has ended and was reaped. Not told any more by a zygote that is itself ending.
     Exited {
         /// Its id.
         worker: WorkerId,
@@ -74,7 +74,7 @@ pub enum ToWorker {
     Call {
         /// To be repeated in the reply.
         nonce: Nonce,
-        /// Whether another call may follow; a worker whose last call is done ends by itself.
+        /// Whether no other call follows: a worker whose last call is done ends by itself.
         last: bool,
         /// What to do.
         task: Task,

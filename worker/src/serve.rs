@@ -96,7 +96,7 @@ impl Worker {
     fn tool(&mut self, nonce: Nonce, name: &str, arguments: &[u8], toolbox: &Toolbox) -> io::Result<FromWorker> {
         let (report, panicked) = match toolbox.get(name) {
             None => (Report::UnknownTool, false),
-            Some(tool) => match catch_unwind(AssertUnwindSafe(|| tool.call(arguments))) {
+            Some(tool) => match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call(arguments)))) {
                 Ok(Ok(value)) if value.len() <= MAX_BODY => (Report::Value(value), false),
                 Ok(Ok(value)) => (Report::Failure(too_large(value.len())), false),
                 Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
@@ -136,6 +136,17 @@ impl Worker {
 /// open takes the lowest ones first.
 fn lowest_free_descriptor() -> Option<i32> {
     io::stdin().as_fd().try_clone_to_owned().ok().map(|copy| copy.as_raw_fd())
+}
+
+/// Runs `tool` with the signal mask that a program starts with. A panic in it ends the worker after the reply, so nothing
+/// depends on the mask afterwards.
+fn with_clean_mask<T>(tool: impl FnOnce() -> T) -> T {
+    let signals = command::worker_signals();
+    // Neither can fail: the set is whole, and the ways are known.
+    let _cannot_fail = signals.thread_unblock();
+    let result = tool();
+    let _cannot_fail = signals.thread_block();
+    result
 }
 
 fn scratch() -> PathBuf {

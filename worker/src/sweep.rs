@@ -32,7 +32,7 @@ pub(crate) fn sweep() -> io::Result<Swept> {
         }
     }
     loop {
-        signal_all(Signal::SIGKILL);
+        signal_all(Signal::SIGKILL)?;
         match wait_any(true)? {
             Wait::NoChildren => return Ok(swept),
             Wait::AllAlive => {}
@@ -64,31 +64,35 @@ pub(crate) fn add_usage(sum: &mut Usage, part: Usage) {
 /// Process 1 of a PID namespace reaches all of them in one stroke: `kill(-1)` signals every process but the
 /// caller, under the lock that a fork needs too. Anyone else may never do that, since there -1 means all processes
 /// of the user; it walks its children's children instead, and so may miss one that is being forked.
-pub(crate) fn signal_all(signal: Signal) {
+///
+/// # Errors
+/// What kept the list of children from being read.
+pub(crate) fn signal_all(signal: Signal) -> io::Result<()> {
     if getpid() == Pid::from_raw(1) {
         // ESRCH: nobody is left, which is as good.
         let _nobody_left = kill(Pid::from_raw(-1), signal);
-    } else {
-        let mut pending = children_of(getpid().as_raw());
-        while let Some(pid) = pending.pop() {
-            pending.extend(children_of(pid));
-            // ESRCH: it ended in between. Its number cannot have been given away: a child of this process stays a
-            // zombie until it is reaped here, and a deeper one is signalled at most once too often inside this tree.
-            let _ended = kill(Pid::from_raw(pid), signal);
-        }
+        return Ok(());
     }
+    let mut pending = children_of(getpid().as_raw())?;
+    while let Some(pid) = pending.pop() {
+        // A deeper list cannot be read where its process has ended meanwhile; its children are this one's then.
+        pending.extend(children_of(pid).unwrap_or_default());
+        // ESRCH: it ended in between. The number of a direct child is its own until it is reaped here. A deeper one
+        // could in theory have ended and its number be given away in between, which numbers are not so soon.
+        let _ended = kill(Pid::from_raw(pid), signal);
+    }
+    Ok(())
 }
 
-/// The children of a process, as `/proc/PID/task/PID/children` tells, or none where that cannot be read.
-pub(crate) fn children_of(pid: i32) -> Vec<i32> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
+/// The children of a process, as `/proc/PID/task/TID/children` tells.
+///
+/// # Errors
+/// Whatever keeps that from being read: then nothing is known, which is not the same as that there are none.
+pub(crate) fn children_of(pid: i32) -> io::Result<Vec<i32>> {
     let mut children = Vec::new();
-    for thread in threads.flatten() {
-        if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
-            children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-        }
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = std::fs::read_to_string(thread?.path().join("children"))?;
+        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
-    children
+    Ok(children)
 }

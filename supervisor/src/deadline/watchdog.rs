@@ -171,11 +171,6 @@ impl Watchdog {
         self.shared.kill(process);
     }
 
-    /// Confirms the death of a worker that somebody else ends.
-    pub(crate) fn confirm(&self, process: &Arc<WorkerProcess>) {
-        self.shared.register(process, true);
-    }
-
     /// Ends a worker whose call is over. Its death is not waited for by anyone, so no descriptor is watched: the zygote
     /// tells of it, and the bound sees to it that one which does not die is not forgotten.
     pub(crate) fn end(&self, process: &Arc<WorkerProcess>) {
@@ -230,6 +225,10 @@ impl Shared {
         if process.fate() != Fate::Pending {
             return;
         }
+        if state.ending {
+            drop(state);
+            return process.on_gave_up();
+        }
         let give_up_at = Moment::now().saturating_add(self.kill_bound);
         match state.dying.get_mut(&process.id) {
             Some(dying) if dying.watched || !watch => return,
@@ -272,8 +271,16 @@ impl Shared {
                 }
             }
             if self.lock().ending {
-                return;
+                return self.end();
             }
+        }
+    }
+
+    /// Nobody confirms a death any more: whoever waits for one is told so.
+    fn end(&self) {
+        let dying = std::mem::take(&mut self.lock().dying);
+        for Dying { process, .. } in dying.into_values() {
+            process.on_gave_up();
         }
     }
 
@@ -288,14 +295,10 @@ impl Shared {
         drop(state);
         for due in due.drain(..) {
             match due {
-                Due::AskToEnd(process, call) => {
-                    if process.phase() == crate::process::Phase::Running(call) {
-                        process.ask_to_end();
-                    }
-                }
+                Due::AskToEnd(process, call) => process.ask_to_end(call),
                 Due::Kill(process, call, at) => {
                     if process.record_kill(call, KillReason::Deadline, at) {
-                        process.note_waiting_reply();
+                        process.note_unread();
                         self.kill(&process);
                         process.on_condemned();
                     }

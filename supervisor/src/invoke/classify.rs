@@ -103,7 +103,7 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
         End::Replied(reply) => replied(reply, policy, program),
-        End::Condemned { broken: Some(Broken::SetupFailed(failure)), .. } => not_started(
+        End::Condemned { broken: Some(Broken::SetupFailed(failure)), fate: Fate::Dead { .. }, .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
             Some(ErrorClass::Environment),
@@ -282,12 +282,12 @@ fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
             Verdict { exit: Some(Exit::from(message::Exit::Signal(signal))), ..verdict }
         }
         Some(message::Exit::Signal(_)) => {
-            worker_lost("the worker was killed from outside, or its zygote was lost".into(), Termination::Killed)
+            worker_lost("the worker was lost: it closed its connection, was killed from outside, or went down with its zygote".into(), Termination::Killed)
         }
         Some(message::Exit::Code(code)) => {
             worker_lost(format!("the worker ended with status {code} before it answered"), Termination::Returned)
         }
-        None => worker_lost("the worker and its zygote were lost".into(), Termination::Killed),
+        None => worker_lost("the worker was lost, and nothing was told of its end".into(), Termination::Killed),
     }
 }
 

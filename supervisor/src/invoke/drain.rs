@@ -100,27 +100,28 @@ impl Drain {
     }
 
     /// Takes what is left in the pipes, without waiting for an end that somebody may hold open. With `patient`, the
-    /// reader may take its time for it until the call is cancelled; else it is waited for only while it takes something.
+    /// reader may take its time for it until the call is cancelled or the executor closed; else it is waited for only while it takes something.
     pub(super) async fn finish(
         &mut self,
         stdout: &pipe::Receiver,
         stderr: &pipe::Receiver,
         patient: bool,
         cancel: Option<&CancellationToken>,
+        closing: &CancellationToken,
     ) {
         for _ in 0..LAST_READS {
             let Self { stdout: out, stderr: err, destination } = self;
             // Past what tokio believes about readiness: after a death nothing announces itself any more.
             let mut moved = out.read(destination, |buffer| Ok(rustix::io::read(stdout, buffer)?));
             moved |= err.read(destination, |buffer| Ok(rustix::io::read(stderr, buffer)?));
-            self.pass_on(patient, cancel).await;
+            self.pass_on(patient, cancel, closing).await;
             if !moved {
                 return;
             }
         }
     }
 
-    async fn pass_on(&mut self, patient: bool, cancel: Option<&CancellationToken>) {
+    async fn pass_on(&mut self, patient: bool, cancel: Option<&CancellationToken>, closing: &CancellationToken) {
         for (stream, side) in [(OutputStream::Stdout, &mut self.stdout), (OutputStream::Stderr, &mut self.stderr)] {
             let Some(bytes) = side.pending.take() else {
                 continue;
@@ -132,6 +133,7 @@ impl Drain {
                     biased;
                     sent = reader.send(chunk) => sent.is_ok(),
                     () = cancelled(cancel) => false,
+                    () = closing.cancelled() => false,
                 },
                 Destination::Reader(reader) => {
                     tokio::time::timeout(READER_BOUND, reader.send(chunk)).await.is_ok_and(|sent| sent.is_ok())

@@ -114,15 +114,15 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
         watchdog.disarm(armed);
     }
     let end = match ended {
-        Ended::Reply(reply) => End::Replied(reply),
-        Ended::Condemned => see_to_the_end(&process, worker, call, None).await,
-        Ended::Condemn(reason) => {
+        BodyEnd::Reply(reply) => End::Replied(reply),
+        BodyEnd::Condemned => see_to_the_end(&process, worker, call, None).await,
+        BodyEnd::Condemn(reason) => {
             if process.record_kill(call, reason, replied) {
                 watchdog.kill(&process);
             }
             see_to_the_end(&process, worker, call, None).await
         }
-        Ended::Broken(broken) => {
+        BodyEnd::Broken(broken) => {
             let reason = match broken {
                 Broken::Closed => KillReason::Lost,
                 Broken::Protocol(_) | Broken::SetupFailed(_) => KillReason::Protocol,
@@ -136,7 +136,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let settled = Moment::now();
     let Running { mut drain, handed_over, .. } = running;
     let patient = matches!(end, End::Replied(_));
-    drain.finish(&worker.stdout, &worker.stderr, patient, cancel.as_ref()).await;
+    drain.finish(&worker.stdout, &worker.stderr, patient, cancel.as_ref(), closing).await;
     let drained = Moment::now();
 
     let mut outcome = Outcome::not_started(id, &tool);
@@ -157,6 +157,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
             Fate::Pending | Fate::Unconfirmed => Some(settled),
         },
     };
+    let was_handed_over = handed_over.is_some();
     let handed_over = handed_over.unwrap_or(handed);
     outcome.timing = Timing {
         queue_us: leased.us_since(came),
@@ -167,7 +168,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
         total_us: Moment::now().us_since(came),
     };
     match end {
-        End::Replied(reply) if reply.reusable && !last && process.condemned().is_none() => {
+        End::Replied(reply) if reply.reusable && !last && was_handed_over && process.condemned().is_none() => {
             keep(lease, tool);
         }
         End::Replied(_) => lease.finish(),
@@ -199,7 +200,7 @@ pub(super) struct Reply {
 }
 
 /// How the running part of a call has ended.
-enum Ended {
+enum BodyEnd {
     /// With a reply that was recorded before any kill.
     Reply(Reply),
     /// Somebody else has condemned the worker: the watchdog, at the deadline.
@@ -225,59 +226,80 @@ struct Outgoing {
     stdin: Option<OwnedFd>,
 }
 
+impl Outgoing {
+    fn on_sent(&mut self, count: usize) {
+        self.sent += count;
+        // It rode with the first byte.
+        self.stdin = None;
+    }
+}
+
+/// Sends what the socket takes of the rest, and with the first byte the descriptor.
+fn send_with(process: &WorkerProcess, outgoing: &Outgoing, flags: SendFlags) -> rustix::io::Result<usize> {
+    let rest = outgoing.frame.get(outgoing.sent..).unwrap_or_default();
+    let Some(descriptor) = &outgoing.stdin else {
+        return send(&process.socket, rest, flags);
+    };
+    let descriptors = [descriptor.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(&process.socket, &[IoSlice::new(rest)], &mut control, flags)
+}
+
 impl Running {
     async fn until_end(
         &mut self,
         worker: &mut Worker,
         cancel: Option<&CancellationToken>,
         closing: &CancellationToken,
-    ) -> Ended {
+    ) -> BodyEnd {
         let Worker { process, stdout, stderr, frames, .. } = worker;
         // At once and past the runtime's readiness: an idle worker's socket has room for a small call.
         if let Err(broken) = self.write(process) {
-            return Ended::Broken(broken);
+            return BodyEnd::Broken(broken);
         }
         loop {
             tokio::select! {
                 biased;
-                _reason = process.until(WorkerProcess::condemned) => return Ended::Condemned,
+                _reason = process.until(WorkerProcess::condemned) => return BodyEnd::Condemned,
                 received = receive(process, frames) => return match received {
                     Ok(message) => self.on_message(process, message),
-                    Err(broken) => Ended::Broken(broken),
+                    Err(broken) => BodyEnd::Broken(broken),
                 },
-                () = cancelled(cancel) => return Ended::Condemn(KillReason::Cancelled),
-                () = closing.cancelled() => return Ended::Condemn(KillReason::Closed),
+                () = cancelled(cancel) => return BodyEnd::Condemn(KillReason::Cancelled),
+                () = closing.cancelled() => return BodyEnd::Condemn(KillReason::Closed),
                 _writable = process.socket.writable(), if self.handed_over.is_none() => {
                     if let Err(broken) = self.write(process) {
-                        return Ended::Broken(broken);
+                        return BodyEnd::Broken(broken);
                     }
                 }
                 flow = self.drain.flow(stdout, stderr) => match flow {
                     Flow::Moved => {}
-                    Flow::ReaderGone => return Ended::Condemn(KillReason::ReaderGone),
+                    Flow::ReaderGone => return BodyEnd::Condemn(KillReason::ReaderGone),
                 },
             }
         }
     }
 
-    fn on_message(&self, process: &WorkerProcess, message: FromWorker) -> Ended {
+    fn on_message(&self, process: &WorkerProcess, message: FromWorker) -> BodyEnd {
         match message {
-            FromWorker::SetupFailed(failure) => Ended::Broken(Broken::SetupFailed(failure)),
+            FromWorker::SetupFailed(failure) => BodyEnd::Broken(Broken::SetupFailed(failure)),
             FromWorker::Swept => {
                 process.on_swept();
-                Ended::Broken(Broken::Closed)
+                BodyEnd::Broken(Broken::Closed)
             }
             FromWorker::Reply { nonce, .. } if nonce != self.call => {
-                Ended::Broken(Broken::Protocol("it answered another call than it was given".into()))
+                BodyEnd::Broken(Broken::Protocol("it answered another call than it was given".into()))
             }
             FromWorker::Reply { report, background_killed, usage, reusable, .. } => {
                 if process.record_reply(self.call) {
                     let asked_to_end = process.asked_to_end();
                     let reusable = reusable && !asked_to_end;
-                    Ended::Reply(Reply { report, background_killed, usage, reusable, asked_to_end })
+                    BodyEnd::Reply(Reply { report, background_killed, usage, reusable, asked_to_end })
                 } else {
                     // The kill was recorded first: the reply is dropped.
-                    Ended::Condemned
+                    BodyEnd::Condemned
                 }
             }
         }
@@ -285,32 +307,22 @@ impl Running {
 
     /// Writes as much of the frame as the socket takes.
     fn write(&mut self, process: &WorkerProcess) -> Result<(), Broken> {
-        while let Some(rest) = self.outgoing.frame.get(self.outgoing.sent..).filter(|rest| !rest.is_empty()) {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let written = match self.outgoing.stdin.take() {
-                None => send(&process.socket, rest, flags),
-                Some(descriptor) => {
-                    let descriptors = [descriptor.as_fd()];
-                    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-                    let mut control = SendAncillaryBuffer::new(&mut space);
-                    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-                    let written = sendmsg(&process.socket, &[IoSlice::new(rest)], &mut control, flags);
-                    if matches!(written, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)) {
-                        // Not a byte went out, so the descriptor still has to.
-                        self.outgoing.stdin = Some(descriptor);
-                    }
-                    written
-                }
-            };
-            match written {
-                Ok(count) => self.outgoing.sent += count,
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        while self.outgoing.sent < self.outgoing.frame.len() {
+            match send_with(process, &self.outgoing, flags) {
+                Ok(count) => self.outgoing.on_sent(count),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => {
-                    // So that `writable` waits for the next change and does not return at once.
-                    let _would_block = process
+                    // Once more, and through the runtime, so that `writable` waits for the next change: the worker may
+                    // have made room since, and that change is not announced twice.
+                    let again = process
                         .socket
-                        .try_io(tokio::io::Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
-                    return Ok(());
+                        .try_io(tokio::io::Interest::WRITABLE, || Ok(send_with(process, &self.outgoing, flags)?));
+                    match again {
+                        Ok(count) => self.outgoing.on_sent(count),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                        Err(_) => break,
+                    }
                 }
                 // The worker is gone. What it said before, or its end, is read from the socket.
                 Err(_) => break,
@@ -368,7 +380,6 @@ async fn see_to_the_end(process: &WorkerProcess, worker: &mut Worker, call: Nonc
     let reason = process.condemned().unwrap_or(KillReason::Lost);
     let waiting_reply = last_words(process, &mut worker.frames, call);
     if reason == KillReason::Deadline
-        && process.answered_in_time()
         && let Some(reply) = waiting_reply
     {
         return End::Replied(reply);
@@ -381,16 +392,20 @@ async fn see_to_the_end(process: &WorkerProcess, worker: &mut Worker, call: Nonc
     End::Condemned { reason, fate, ended, broken }
 }
 
-/// Takes in what lies unread in a dead worker's socket, and gives back the reply among it. One that lay there when the
-/// deadline came was complete in time, so it counts, although nobody had come to read it.
+/// Takes in what lies unread in a dead worker's socket, and gives back the reply among it that was complete at the
+/// deadline: it was in time, so it counts, although nobody had come to read it.
 fn last_words(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) -> Option<Reply> {
     use rustix::net::{RecvFlags, recv};
     let mut reply = None;
+    let mut taken: u64 = 0;
     loop {
         match frames.next::<FromWorker>() {
             Ok(Some(FromWorker::Reply { nonce, report, background_killed, usage, .. })) if nonce == call => {
-                let asked_to_end = process.asked_to_end();
-                reply = Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
+                let last_byte = taken.saturating_sub(frames.buffered() as u64);
+                if last_byte <= process.unread_at_deadline() {
+                    let asked_to_end = process.asked_to_end();
+                    reply = Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
+                }
             }
             Ok(Some(FromWorker::Swept)) => process.on_swept(),
             Ok(Some(FromWorker::Reply { .. } | FromWorker::SetupFailed(_))) => {}
@@ -404,6 +419,7 @@ fn last_words(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) ->
                 if count == 0 {
                     return reply;
                 }
+                taken += count as u64;
             }
             // Behind garbage nothing is believed.
             Err(_) => return reply,

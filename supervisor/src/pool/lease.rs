@@ -47,6 +47,7 @@ impl Lease {
     /// The worker is condemned and its death was waited for: confirmed, or given up.
     pub(crate) fn settled(mut self) {
         if let Some(worker) = self.worker.take() {
+            self.pool.note_fate(worker.process.id, worker.process.fate());
             self.pool.give_back(worker);
         }
     }
@@ -59,7 +60,9 @@ impl Drop for Lease {
             return;
         };
         let recorded = match worker.process.phase() {
-            Phase::Running(call) => worker.process.record_kill(call, KillReason::Cancelled, Moment::now()),
+            Phase::Running(call) | Phase::Asked(call) => {
+                worker.process.record_kill(call, KillReason::Cancelled, Moment::now())
+            }
             Phase::Idle => worker.process.record_retirement(KillReason::Cancelled),
             Phase::Condemned(_) => false,
         };

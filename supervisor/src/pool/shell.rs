@@ -5,7 +5,7 @@ use super::lease::Lease;
 use super::state::{Action, Answer, Returned, State, WaiterId, Want};
 use crate::call::KillReason;
 use crate::deadline::Watchdog;
-use crate::process::{Ending, ScratchRoot, Worker, WorkerProgram, Zygote, ZygoteError, ZygoteEvents};
+use crate::process::{Fate, Reaped, ScratchRoot, Started, Worker, WorkerProgram, Zygote, ZygoteError, ZygoteEvents};
 use rustix::net::{RecvFlags, recv};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toolexec_protocol::frame::FrameReader;
 use toolexec_protocol::id::{Nonce, WorkerId};
-use toolexec_protocol::message::SetupFailure;
+use toolexec_protocol::message::{FromWorker, SetupFailure};
 use toolexec_protocol::strength::KillStrength;
 
 /// Why a call got no worker.
@@ -78,6 +79,8 @@ struct Inner {
     leased: usize,
     /// Workers whose lease was dropped and that are not known to be dead.
     condemned: HashSet<WorkerId>,
+    /// Workers whose death was given up, and of whom the zygote has not said since that they are gone.
+    given_up: HashSet<WorkerId>,
     closed: bool,
 }
 
@@ -114,6 +117,7 @@ impl Pool {
             starting: Vec::new(),
             leased: 0,
             condemned: HashSet::new(),
+            given_up: HashSet::new(),
             closed: false,
         };
         let shared = Arc::new(Shared {
@@ -123,12 +127,8 @@ impl Pool {
             inner: Mutex::new(inner),
             returned: Notify::new(),
         });
-        let (zygote, ending) = shared.start_zygote().await?;
-        {
-            let mut inner = shared.lock();
-            inner.zygote = Slot::Ready(Arc::new(zygote));
-            inner.endings.push(ending);
-        }
+        let started = shared.start_zygote().await?;
+        shared.lock().install(started, &shared.runtime);
         shared.change(State::on_started);
         Ok(Self { shared })
     }
@@ -187,7 +187,7 @@ impl Pool {
         };
         // Each death has its own bound in the watchdog; this one is behind it.
         let _all = tokio::time::timeout(bound, all_returned).await;
-        let unconfirmed = self.shared.lock().outstanding();
+        let unconfirmed = self.shared.lock().unconfirmed();
         self.shared.end_zygotes(bound).await;
         if !self.shared.options.scratch.remove_empty() {
             // On a thread where it may take its time, should a tool have left much. A panic there was reported.
@@ -216,12 +216,17 @@ enum Wish {
 /// two calls (a late or a second reply) is not trusted with another.
 fn usable(mut lease: Lease) -> Option<Lease> {
     let worker = lease.worker()?;
-    let mut byte = [0];
-    let usable = match recv(&worker.process.socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+    let mut bytes = [0; 64];
+    let usable = match recv(&worker.process.socket, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Err(rustix::io::Errno::AGAIN) => true,
-        // A fresh worker says something only when its set-up failed: the call reads that and tells it.
-        Ok((_, count)) => count > 0 && worker.calls == 0,
-        Err(_) => false,
+        // A fresh worker says something when its set-up failed: the call reads that and tells it. Else it is its
+        // guardian's last word.
+        Ok((_, count)) if count > 0 && worker.calls == 0 => {
+            let mut frames = FrameReader::new();
+            frames.push(&bytes[..count]);
+            !matches!(frames.next(), Ok(Some(FromWorker::Swept)))
+        }
+        Ok(_) | Err(_) => false,
     };
     if usable {
         Some(lease)
@@ -262,10 +267,37 @@ impl Drop for Waiting {
     }
 }
 
+/// What has to end before the pool has.
+#[derive(Debug)]
+struct Ending {
+    /// The task that hears a zygote; it ends when nothing of it is left.
+    task: JoinHandle<()>,
+    reaped: Reaped,
+}
+
 impl Inner {
+    /// Takes a zygote into use, and only then lets it be heard: so its loss cannot be told before it is there. Gives
+    /// back what is to be forked by it.
+    fn install(&mut self, started: Started, runtime: &Handle) -> (Arc<Zygote>, Vec<WorkerId>) {
+        let (zygote, hearing, reaped) = started;
+        let zygote = Arc::new(zygote);
+        let pending = match std::mem::replace(&mut self.zygote, Slot::Ready(Arc::clone(&zygote))) {
+            Slot::Starting(pending) => pending,
+            Slot::Empty | Slot::Ready(_) => Vec::new(),
+        };
+        self.endings.retain(|ending| !ending.task.is_finished());
+        self.endings.push(Ending { task: hearing.listen(runtime), reaped });
+        (zygote, pending)
+    }
+
     /// How many workers somebody still has to be rid of.
     fn outstanding(&self) -> usize {
         self.leased + self.condemned.len()
+    }
+
+    /// How many of them, and of those that were given up, are not known to be dead.
+    fn unconfirmed(&self) -> usize {
+        self.outstanding() + self.given_up.len()
     }
 }
 
@@ -371,7 +403,7 @@ impl Shared {
                 }
                 Effect::Start => self.start_another_zygote(),
                 Effect::Deliver(sender, worker) => {
-                    // Whoever waited may have gone: then the lease is dropped, which gives the worker back.
+                    // Whoever waited may have gone: then the lease is dropped, which ends the worker.
                     let _gone = sender.send(Ok(Lease::new(worker, Arc::clone(self))));
                 }
                 Effect::Refuse(sender, refusal) => {
@@ -385,7 +417,7 @@ impl Shared {
         }
     }
 
-    async fn start_zygote(self: &Arc<Self>) -> Result<(Zygote, Ending), ZygoteError> {
+    async fn start_zygote(self: &Arc<Self>) -> Result<Started, ZygoteError> {
         let PoolOptions { program, strength, watchdog, scratch, .. } = &self.options;
         let events = Arc::new(Events(Arc::downgrade(self)));
         Zygote::start(program, scratch, *strength, watchdog.clone(), events).await
@@ -406,20 +438,15 @@ impl Shared {
         inner.starting.push(task);
     }
 
-    fn on_zygote_started(self: &Arc<Self>, started: Result<(Zygote, Ending), ZygoteError>) {
+    fn on_zygote_started(self: &Arc<Self>, started: Result<Started, ZygoteError>) {
         match started {
-            Ok((zygote, ending)) => {
-                let zygote = Arc::new(zygote);
+            Ok(started) => {
                 let mut inner = self.lock();
-                inner.endings.retain(|ending| !ending.task.is_finished());
-                inner.endings.push(ending);
-                let pending = match std::mem::replace(&mut inner.zygote, Slot::Ready(Arc::clone(&zygote))) {
-                    Slot::Starting(pending) => pending,
-                    Slot::Empty | Slot::Ready(_) => Vec::new(),
-                };
                 if inner.closed {
-                    inner.zygote = Slot::Empty;
+                    // Dropped here, the connection ends it.
+                    return;
                 }
+                let (zygote, pending) = inner.install(started, &self.runtime);
                 drop(inner);
                 self.perform(pending.into_iter().map(|worker| Effect::Fork(Arc::clone(&zygote), worker)).collect());
             }
@@ -475,31 +502,46 @@ impl Shared {
         self.change(|state, actions| state.on_returned(process.id, Returned::Condemned, actions));
         let pool = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            process.until_settled().await;
+            let fate = process.until_settled().await;
             if let Some(pool) = pool.upgrade() {
-                pool.on_worker_ended(process.id);
+                pool.note_fate(process.id, fate);
+                pool.on_worker_gone(process.id);
             }
         });
     }
 
-    fn on_worker_ended(self: &Arc<Self>, worker: WorkerId) {
+    /// Remembers a death that stays unconfirmed; see [`Pool::close`].
+    pub(super) fn note_fate(&self, worker: WorkerId, fate: Fate) {
+        match fate {
+            Fate::Dead { .. } => {}
+            Fate::Pending | Fate::Survivors { .. } | Fate::Unconfirmed => {
+                self.lock().given_up.insert(worker);
+            }
+        }
+    }
+
+    /// A worker takes no place any more: it is dead, or its death was given up.
+    fn on_worker_gone(self: &Arc<Self>, worker: WorkerId) {
         self.lock().condemned.remove(&worker);
         self.change(|state, actions| state.on_ended(worker, actions));
         self.returned.notify_waiters();
     }
 
     async fn end_zygotes(&self, bound: Duration) {
-        let (zygote, endings, starting) = {
+        let starting = std::mem::take(&mut self.lock().starting);
+        for task in starting {
+            task.abort();
+            // Awaited, so that none takes a zygote into use after this.
+            let _aborted = task.await;
+        }
+        let (zygote, endings) = {
             let mut inner = self.lock();
             let zygote = match std::mem::replace(&mut inner.zygote, Slot::Empty) {
                 Slot::Ready(zygote) => Some(zygote),
                 Slot::Empty | Slot::Starting(_) => None,
             };
-            (zygote, std::mem::take(&mut inner.endings), std::mem::take(&mut inner.starting))
+            (zygote, std::mem::take(&mut inner.endings))
         };
-        for task in starting {
-            task.abort();
-        }
         let zygote = zygote.inspect(|zygote| zygote.ask_to_end());
         let ended = async {
             for Ending { task, reaped } in endings {
@@ -543,7 +585,8 @@ impl ZygoteEvents for Events {
 
     fn on_ended(&self, worker: WorkerId) {
         if let Some(shared) = self.0.upgrade() {
-            shared.on_worker_ended(worker);
+            shared.lock().given_up.remove(&worker);
+            shared.on_worker_gone(worker);
         }
     }
 

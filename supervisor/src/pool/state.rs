@@ -5,6 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use toolexec_protocol::id::WorkerId;
 
+/// How many forks are asked for and not answered at the most: 64. A zygote's socket takes some 270 such requests before
+/// it is full, and one that is full is taken for a zygote that does not read.
+const MOST_FORKING: usize = 64;
+
 /// Who waits for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct WaiterId(pub(crate) u64);
@@ -137,17 +141,20 @@ impl State {
         self.proven = true;
         self.fresh.push_back(worker);
         self.grant(actions);
+        self.refill(actions);
     }
 
-    /// A worker that was asked for will not come. The first who waits is told so, or it would wait for ever on a
-    /// host that cannot fork.
+    /// A worker that was asked for will not come. The first who could have had it is told so, or it would wait for ever
+    /// on a host that cannot fork. Whoever waits for a call to end goes on waiting.
     pub(crate) fn on_fork_failed(&mut self, worker: WorkerId, actions: &mut Vec<Action>) {
         self.forking.retain(|forking| *forking != worker);
-        if let Some((waiter, _)) = self.waiting.pop_front() {
+        if self.room() > 0
+            && let Some((waiter, _)) = self.waiting.pop_front()
+        {
             actions.push(Action::Fail(waiter));
-        }
-        if !self.waiting.is_empty() {
-            self.refill(actions);
+            if !self.waiting.is_empty() {
+                self.refill(actions);
+            }
         }
     }
 
@@ -183,6 +190,10 @@ impl State {
         }
         self.condemned.retain(|condemned| *condemned != worker);
         self.grant(actions);
+        // Not for the spares alone: on a host where each dies at once that would go round for ever.
+        if !self.waiting.is_empty() {
+            self.refill(actions);
+        }
     }
 
     /// The zygote is gone, and its idle workers with it. One that ended before it made any worker would do so again:
@@ -246,7 +257,7 @@ impl State {
             return;
         }
         let wanted = self.settings.spares + self.waiting.len().min(self.room());
-        for _ in self.fresh.len() + self.forking.len()..wanted {
+        while self.fresh.len() + self.forking.len() < wanted && self.forking.len() < MOST_FORKING {
             let worker = WorkerId(self.next_worker);
             self.next_worker += 1;
             self.forking.push(worker);
@@ -425,6 +436,37 @@ mod tests {
         assert_eq!(pool.forked(2), [Action::Retire(WorkerId(2))]);
         assert_eq!(pool.returned(1, Returned::Reusable(tool("a"))), [Action::Retire(WorkerId(1))]);
         assert_eq!(pool.wants(THREE, Want::Fresh), (Answer::Closed, vec![]));
+    }
+
+    #[test]
+    fn whoever_waits_for_a_condemned_workers_place_gets_a_fork_when_it_is_free() {
+        let mut pool = Script::started(1, 0, 5);
+        assert_eq!(pool.wants(ONE, Want::Fresh), (Answer::Waits, vec![fork(1)]));
+        assert_eq!(pool.forked(1), [grant(ONE, 1)]);
+        assert_eq!(pool.wants(TWO, Want::Fresh), (Answer::Waits, vec![]));
+        assert_eq!(pool.returned(1, Returned::Condemned), []);
+        assert_eq!(pool.ended(1), [fork(2)]);
+        assert_eq!(pool.forked(2), [grant(TWO, 2)]);
+    }
+
+    #[test]
+    fn a_failed_spare_fails_nobody_who_waits_for_a_place() {
+        let mut pool = Script::started(1, 1, 5);
+        assert_eq!(pool.wants(ONE, Want::Fresh), (granted(1), vec![fork(2)]));
+        assert_eq!(pool.wants(TWO, Want::Fresh), (Answer::Waits, vec![]));
+        assert_eq!(pool.does(|state, actions| state.on_fork_failed(WorkerId(2), actions)), []);
+        assert_eq!(pool.returned(1, Returned::Done), [fork(3), fork(4)]);
+    }
+
+    #[test]
+    fn forks_are_asked_for_in_portions() {
+        let mut state = State::new(settings(1, MOST_FORKING + 2, 0));
+        let mut actions = Vec::new();
+        state.on_started(&mut actions);
+        assert_eq!(actions.len(), MOST_FORKING);
+        actions.clear();
+        state.on_forked(WorkerId(1), &mut actions);
+        assert_eq!(actions, [fork(MOST_FORKING as u64 + 1)]);
     }
 
     #[test]

@@ -12,4 +12,4 @@ pub use scratch_root::ScratchError;
 pub(crate) use scratch_root::ScratchRoot;
 pub(crate) use worker::{Ended, Fate, Phase, Worker, WorkerProcess};
 pub use zygote::ZygoteError;
-pub(crate) use zygote::{Ending, Zygote, ZygoteEvents};
+pub(crate) use zygote::{Reaped, Started, Zygote, ZygoteEvents};

@@ -6,10 +6,10 @@
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, statat};
 use rustix::process::geteuid;
-use std::fs::{DirBuilder, read_dir, remove_dir};
+use std::fs::{DirBuilder, Permissions, read_dir, remove_dir};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
@@ -160,14 +160,26 @@ fn remove_if_unlocked(run: &Path) -> io::Result<()> {
     remove(run)
 }
 
+/// Makes a directory for this user alone. What a tool of the same user may have put in its place, or done to its mode,
+/// is put right; what belongs to somebody else is refused.
 fn make_private(directory: &Path) -> Result<(), ScratchError> {
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(make_error(directory)(error)),
-        Ok(()) | Err(_) => {}
+    let make = || match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(make_error(directory)(error)),
+        Ok(()) | Err(_) => std::fs::symlink_metadata(directory).map_err(make_error(directory)),
+    };
+    let mut metadata = make()?;
+    let user = geteuid().as_raw();
+    if metadata.uid() == user && !metadata.is_dir() {
+        std::fs::remove_file(directory).map_err(make_error(directory))?;
+        metadata = make()?;
     }
-    let metadata = std::fs::symlink_metadata(directory).map_err(make_error(directory))?;
-    let ours = metadata.is_dir() && metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o077 == 0;
-    if ours { Ok(()) } else { Err(ScratchError::NotOurs { directory: directory.into() }) }
+    if metadata.uid() != user || !metadata.is_dir() {
+        return Err(ScratchError::NotOurs { directory: directory.into() });
+    }
+    if metadata.mode() & 0o777 != 0o700 {
+        std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(make_error(directory))?;
+    }
+    Ok(())
 }
 
 fn open(directory: &Path) -> io::Result<OwnedFd> {

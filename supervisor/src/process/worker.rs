@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
-use toolexec_protocol::frame::{self, FrameReader};
+use toolexec_protocol::frame::FrameReader;
 use toolexec_protocol::id::{Nonce, WorkerId};
 use toolexec_protocol::message::{Exit, Usage};
 use toolexec_protocol::strength::KillStrength;
@@ -51,8 +51,8 @@ pub(crate) struct WorkerProcess {
     gave_up: AtomicBool,
     /// The tree was asked to end by itself.
     asked_to_end: AtomicBool,
-    /// A whole reply lay in the socket when the deadline came.
-    answered_in_time: AtomicBool,
+    /// How many bytes lay unread in the socket when the deadline came.
+    unread_at_deadline: AtomicU64,
     /// Something of the above has changed.
     changed: Notify,
 }
@@ -72,6 +72,8 @@ pub(crate) enum Phase {
     Idle,
     /// It runs this call.
     Running(Nonce),
+    /// It runs this call, and was asked to end.
+    Asked(Nonce),
     /// It is being killed.
     Condemned(KillReason),
 }
@@ -105,7 +107,7 @@ impl WorkerProcess {
             swept: AtomicBool::new(false),
             gave_up: AtomicBool::new(false),
             asked_to_end: AtomicBool::new(false),
-            answered_in_time: AtomicBool::new(false),
+            unread_at_deadline: AtomicU64::new(0),
             changed: Notify::new(),
         }
     }
@@ -125,12 +127,13 @@ impl WorkerProcess {
 
     /// Records the reply. False when a kill was recorded first: the reply is then dropped.
     pub(crate) fn record_reply(&self, call: Nonce) -> bool {
-        self.advance(Phase::Running(call), Phase::Idle)
+        self.advance(Phase::Running(call), Phase::Idle) || self.advance(Phase::Asked(call), Phase::Idle)
     }
 
     /// Records a kill. False when the call is over, or another kill was recorded first.
     pub(crate) fn record_kill(&self, call: Nonce, reason: KillReason, at: Moment) -> bool {
-        let first = self.advance(Phase::Running(call), Phase::Condemned(reason));
+        let first = self.advance(Phase::Running(call), Phase::Condemned(reason))
+            || self.advance(Phase::Asked(call), Phase::Condemned(reason));
         if first {
             // Nobody else gets here: the transition succeeds once.
             let _first = self.condemned_at.set(at);
@@ -166,11 +169,14 @@ impl WorkerProcess {
         let _first = self.signalled_at.set(Moment::now());
     }
 
-    /// Asks the tree to end by itself. Such a worker serves no other call.
-    pub(crate) fn ask_to_end(&self) {
-        // Before the signal: whoever sees what came of it sees this too.
+    /// Asks the call's tree to end by itself, if it still runs. Such a worker serves no other call, so the signal can
+    /// never reach one.
+    pub(crate) fn ask_to_end(&self, call: Nonce) {
+        // Before the phase and the signal: whoever sees what came of them sees this too.
         self.asked_to_end.store(true, Ordering::Release);
-        let _gone = pidfd_send_signal(&self.pidfd, Signal::TERM);
+        if self.advance(Phase::Running(call), Phase::Asked(call)) {
+            let _gone = pidfd_send_signal(&self.pidfd, Signal::TERM);
+        }
     }
 
     pub(crate) fn asked_to_end(&self) -> bool {
@@ -264,27 +270,20 @@ impl WorkerProcess {
     pub(crate) fn condemned(&self) -> Option<KillReason> {
         match self.phase() {
             Phase::Condemned(reason) => Some(reason),
-            Phase::Idle | Phase::Running(_) => None,
+            Phase::Idle | Phase::Running(_) | Phase::Asked(_) => None,
         }
     }
 
-    /// Notes, at the deadline, whether a whole reply lies in the socket: it was complete in time and is kept,
-    /// although nobody had come to read it.
-    pub(crate) fn note_waiting_reply(&self) {
-        use rustix::net::{RecvFlags, recv};
-        let mut header = [0; frame::HEADER];
-        let peeked = recv(&self.socket, &mut header, RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        if !matches!(peeked, Ok((_, frame::HEADER))) {
-            return;
-        }
-        let waiting = rustix::io::ioctl_fionread(&self.socket).unwrap_or(0);
-        if frame::checked_length(header).is_ok_and(|length| waiting >= (frame::HEADER + length) as u64) {
-            self.answered_in_time.store(true, Ordering::Release);
-        }
+    /// Notes, at the deadline, how much lies unread in the socket: a reply that was complete in that is kept, although
+    /// nobody had come to read it.
+    pub(crate) fn note_unread(&self) {
+        let unread = rustix::io::ioctl_fionread(&self.socket).unwrap_or(0);
+        self.unread_at_deadline.store(unread, Ordering::Release);
     }
 
-    pub(crate) fn answered_in_time(&self) -> bool {
-        self.answered_in_time.load(Ordering::Acquire)
+    /// How many bytes lay unread in the socket at the deadline.
+    pub(crate) fn unread_at_deadline(&self) -> u64 {
+        self.unread_at_deadline.load(Ordering::Acquire)
     }
 }
 
@@ -300,6 +299,7 @@ fn pack(phase: Phase) -> u64 {
         Phase::Condemned(KillReason::Closed) => 6,
         Phase::Condemned(KillReason::Protocol) => 7,
         Phase::Condemned(KillReason::Lost) => 8,
+        Phase::Asked(Nonce(call)) => (call << 4) | 9,
     }
 }
 
@@ -313,6 +313,7 @@ fn unpack(packed: u64) -> Phase {
         5 => Phase::Condemned(KillReason::ReaderGone),
         6 => Phase::Condemned(KillReason::Closed),
         7 => Phase::Condemned(KillReason::Protocol),
+        9 => Phase::Asked(Nonce(packed >> 4)),
         _ => Phase::Condemned(KillReason::Lost),
     }
 }
@@ -332,7 +333,7 @@ mod tests {
             KillReason::Protocol,
             KillReason::Lost,
         ];
-        let phases = [Phase::Idle, Phase::Running(Nonce(0)), Phase::Running(Nonce(77))];
+        let phases = [Phase::Idle, Phase::Running(Nonce(0)), Phase::Running(Nonce(77)), Phase::Asked(Nonce(77))];
         for phase in phases.into_iter().chain(reasons.map(Phase::Condemned)) {
             assert_eq!(unpack(pack(phase)), phase);
         }

@@ -1,8 +1,9 @@
 //! One zygote: its start, its handshake, and the task that hears it.
 
 use super::connection::{self, ReceiveError, Receiver, SendError, Sender};
+use super::keeper::{self, Kept};
 use super::worker::{Ended, Worker, WorkerProcess};
-use super::{ScratchRoot, WorkerProgram, keeper, scratch_root};
+use super::{ScratchRoot, WorkerProgram, scratch_root};
 use crate::deadline::Watchdog;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
@@ -13,13 +14,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use toolexec_protocol::frame::FrameReader;
 use toolexec_protocol::handshake::{Answer, HandshakeError, Hello, accept};
 use toolexec_protocol::id::WorkerId;
 use toolexec_protocol::message::{Configuration, FromZygote, SetupFailure, ToZygote};
 use toolexec_protocol::strength::KillStrength;
+use toolexec_worker::ZYGOTE_NAME;
 
 /// How long a worker program may take to answer the greeting: 30 s, since an interpreter may load a lot before it.
 const HANDSHAKE_BOUND: Duration = Duration::from_secs(30);
@@ -55,6 +58,12 @@ pub enum ZygoteError {
         /// Why.
         source: HandshakeError,
     },
+    /// This program was itself started as a zygote and did not become one.
+    #[error(
+        "this program was started as a worker program and did not become one: its main has to call \
+         become_zygote_if_asked first"
+    )]
+    NotAsked,
     /// The connection to it failed.
     #[error("the connection to the worker program {} failed", program.display())]
     Connection {
@@ -87,28 +96,32 @@ pub(crate) struct Zygote {
     pidfd: OwnedFd,
 }
 
-/// What ends when a zygote has.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    /// The task that hears the zygote; it ends when nothing of it is left.
-    pub(crate) task: tokio::task::JoinHandle<()>,
-    /// Resolves when the zygote was reaped.
-    pub(crate) reaped: oneshot::Receiver<io::Result<std::process::ExitStatus>>,
-}
+/// A zygote, what hears it, and what resolves when it was reaped.
+pub(crate) type Started = (Zygote, Hearing, Reaped);
+
+/// Resolves when a zygote was reaped.
+pub(crate) type Reaped = oneshot::Receiver<io::Result<std::process::ExitStatus>>;
 
 impl Zygote {
-    /// Starts `program`, shakes hands, and leaves a task that tells `events` what it says.
+    /// Starts `program` and shakes hands. What it says from then on is told to `events` by [`Hearing::listen`]. Given up
+    /// in the middle, it leaves no process.
     pub(crate) async fn start(
         program: &WorkerProgram,
         scratch: &ScratchRoot,
         strength: Option<KillStrength>,
         watchdog: Watchdog,
         events: Arc<dyn ZygoteEvents>,
-    ) -> Result<(Self, Ending), ZygoteError> {
+    ) -> Result<Started, ZygoteError> {
+        // Else each would start the next, for ever.
+        if std::env::args_os().next().is_some_and(|name| name == ZYGOTE_NAME) {
+            return Err(ZygoteError::NotAsked);
+        }
         let path = || program.path.clone();
         let failed = |source: io::Error| ZygoteError::Start { program: path(), source };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let kept = keeper::start(program, theirs).await.map_err(failed)?;
+        let Kept { pidfd, exit } = keeper::start(program, theirs).await.map_err(failed)?;
+        // A program that does not speak the protocol need not end with the connection.
+        let zygote = KilledUnlessKept(Some(pidfd));
         let (sender, mut receiver) = connection::connect(ours).map_err(failed)?;
         // From here on, dropping the connection ends the zygote.
         sender.send(&Hello::of_this_build()).map_err(connection_failed(program))?;
@@ -129,10 +142,10 @@ impl Zygote {
         sender
             .send(&ToZygote::Configure(Configuration { scratch_root, strength }))
             .map_err(connection_failed(program))?;
-        let hearing =
-            Hearing { receiver, watchdog, events, workers: HashMap::new(), scratch, removals: JoinSet::new() };
-        let task = tokio::spawn(hearing.run());
-        Ok((Self { sender, pidfd: kept.pidfd }, Ending { task, reaped: kept.exit }))
+        let workers = HashMap::new();
+        let hearing = Hearing { receiver, watchdog, events, workers, scratch, removals: JoinSet::new() };
+        let zygote = Self { sender, pidfd: zygote.keep().map_err(failed)? };
+        Ok((zygote, hearing, exit))
     }
 
     /// Asks for a worker.
@@ -143,6 +156,8 @@ impl Zygote {
     /// Asks the zygote to end: it kills its workers, reaps them and removes their directories first.
     pub(crate) fn ask_to_end(&self) {
         let _gone = pidfd_send_signal(&self.pidfd, Signal::TERM);
+        // Where nothing separates a tool from its zygote, it may have stopped it.
+        let _gone = pidfd_send_signal(&self.pidfd, Signal::CONT);
     }
 
     /// Ends the zygote at once; its workers die with it.
@@ -157,8 +172,25 @@ fn connection_failed<E: std::error::Error + Send + Sync + 'static>(
     move |error| ZygoteError::Connection { program: program.path.clone(), source: Box::new(error) }
 }
 
-/// The task that hears one zygote.
-struct Hearing {
+/// A zygote that is killed if its start is given up.
+struct KilledUnlessKept(Option<OwnedFd>);
+
+impl KilledUnlessKept {
+    fn keep(mut self) -> io::Result<OwnedFd> {
+        self.0.take().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Drop for KilledUnlessKept {
+    fn drop(&mut self) {
+        if let Some(pidfd) = &self.0 {
+            let _gone = pidfd_send_signal(pidfd, Signal::KILL);
+        }
+    }
+}
+
+/// What hears one zygote; it says nothing before it is asked to.
+pub(crate) struct Hearing {
     receiver: Receiver,
     watchdog: Watchdog,
     events: Arc<dyn ZygoteEvents>,
@@ -169,6 +201,11 @@ struct Hearing {
 }
 
 impl Hearing {
+    /// Begins to tell, in a task of `runtime`.
+    pub(crate) fn listen(self, runtime: &Handle) -> JoinHandle<()> {
+        runtime.spawn(self.run())
+    }
+
     async fn run(mut self) {
         loop {
             match self.receiver.receive::<FromZygote>().await {
@@ -195,7 +232,10 @@ impl Hearing {
                 }
             },
             FromZygote::ForkFailed { worker, failure } => self.events.on_fork_failed(worker, failure),
-            FromZygote::Exited { worker, exit, usage, swept: _, survivors, scratch_left } => {
+            FromZygote::Exited { worker, exit, usage, swept, survivors, scratch_left } => {
+                if swept > 0 {
+                    tracing::warn!(%worker, swept, "a guardian was killed; the zygote had to kill what it left");
+                }
                 if let Some(process) = self.workers.remove(&worker) {
                     process.on_ended(Ended { exit, usage, survivors });
                     self.watchdog.on_reaped(&process);
@@ -235,7 +275,8 @@ impl Hearing {
     async fn bury(mut self) {
         for process in self.workers.values() {
             process.on_orphaned();
-            self.watchdog.confirm(process);
+            // Struck too: one whose set-up was not done yet was not bound to the zygote's death.
+            self.watchdog.kill(process);
         }
         for process in self.workers.values() {
             process.until_settled().await;

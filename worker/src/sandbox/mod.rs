@@ -4,5 +4,5 @@ mod apply;
 mod descriptors;
 mod identity;
 
-pub(crate) use apply::{Start, apply, refuse};
+pub(crate) use apply::{KEEP_USER, Start, apply, refuse};
 pub(crate) use identity::Identity;

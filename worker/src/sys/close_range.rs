@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 ///
 /// # Errors
 /// What close_range says; `ENOSYS` before Linux 5.9.
-pub fn close_all_but(keep: Option<RawFd>) -> io::Result<()> {
+pub(crate) fn close_all_but(keep: Option<RawFd>) -> io::Result<()> {
     let Some(keep) = keep.and_then(|keep| libc::c_uint::try_from(keep).ok()).filter(|keep| *keep >= 3) else {
         return close(3, libc::c_uint::MAX);
     };

@@ -4,9 +4,9 @@
 //! and the proof of its conditions.
 
 pub mod clone;
-pub mod close_range;
+pub(crate) mod close_range;
 pub mod exit;
 pub mod scheduling;
-pub mod signals;
-pub mod spawn;
+pub(crate) mod signals;
+pub(crate) mod spawn;
 pub mod wait;

@@ -15,7 +15,7 @@ const LAST: i32 = 64;
 ///
 /// By the system call and not by glibc's `signal`, which refuses the two signals that it keeps for itself (32 and 33):
 /// a parent may have ignored these too.
-pub fn reset() {
+pub(crate) fn reset() {
     for signal in 1..=LAST {
         // SAFETY: `DEFAULT` is at least as large as the structure that is read, is valid as one, and installs no code;
         // no old action is asked for. The kernel refuses SIGKILL and SIGSTOP with EINVAL, which changes nothing.

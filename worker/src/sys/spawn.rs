@@ -29,7 +29,12 @@ struct Child {
 ///
 /// # Errors
 /// What clone, dup2 or execve says; see execve(2) for `ENOENT`, `EACCES`, `E2BIG`, `ENOEXEC` and the rest.
-pub fn spawn(program: &CStr, arguments: &[CString], environment: &[CString], stdin: BorrowedFd<'_>) -> io::Result<i32> {
+pub(crate) fn spawn(
+    program: &CStr,
+    arguments: &[CString],
+    environment: &[CString],
+    stdin: BorrowedFd<'_>,
+) -> io::Result<i32> {
     let arguments = null_terminated(arguments);
     let environment = null_terminated(environment);
     let mut child = Child {

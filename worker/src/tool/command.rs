@@ -17,6 +17,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use toolexec_protocol::message::{CommandTask, Exit, Report, StartFailure, Stdin, Usage, WorkingDirectory};
 
+/// The signals that a worker reads and does not suffer: blocked from its zygote on, but while a compiled tool runs.
+pub(crate) fn worker_signals() -> SigSet {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGCHLD);
+    signals.add(Signal::SIGTERM);
+    signals
+}
+
 /// What came of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -35,24 +43,7 @@ pub(crate) fn run(
     scratch: &Path,
     supervisor: BorrowedFd<'_>,
 ) -> io::Result<Ended> {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGCHLD);
-    signals.add(Signal::SIGTERM);
-    // Blocked only while a command runs; the program gets an empty mask.
-    signals.thread_block()?;
-    let ended = run_blocked(task, stdin, scratch, supervisor, &signals);
-    signals.thread_unblock()?;
-    ended
-}
-
-fn run_blocked(
-    task: &CommandTask,
-    stdin: Option<OwnedFd>,
-    scratch: &Path,
-    supervisor: BorrowedFd<'_>,
-    signals: &SigSet,
-) -> io::Result<Ended> {
-    let events = SignalFd::with_flags(signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let events = SignalFd::with_flags(&worker_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let child = match start(task, stdin, scratch) {
         Ok(child) => child,
         Err(failure) => {
@@ -89,7 +80,7 @@ fn wait_for(child: i32, events: &SignalFd, supervisor: BorrowedFd<'_>, usage: &m
         }
         while let Some(event) = events.read_signal()? {
             if event.ssi_signo == Signal::SIGTERM as u32 {
-                signal_all(Signal::SIGTERM);
+                signal_all(Signal::SIGTERM)?;
             }
         }
     }

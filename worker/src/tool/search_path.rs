@@ -1,7 +1,6 @@
 //! Finding a program as execvp(3) does, but in the tool's own `PATH`.
 //!
-//! Done here, so that the program can be given to `posix_spawn` as a path: that is a `vfork`, where a look-up
-//! in another environment than the parent's would make the standard library fall back to a full fork.
+//! Done here, before the fork: the child of a `vfork` shares this process's memory and does as little as it can.
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::ffi::{OsStr, OsString};

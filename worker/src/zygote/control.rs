@@ -2,9 +2,10 @@
 
 use super::Serve;
 use super::children::{Children, Was};
-use super::fork::{Fork, fork_worker};
+use super::fork::{FORK, Fork, fork_worker};
 use super::guardian::SWEEP_SIGNAL;
 use crate::channel::{Channel, ChannelError};
+use crate::sandbox::KEEP_USER;
 use crate::scratch;
 use crate::sweep::children_of;
 use crate::sys::wait::{Reaped, Wait, wait_any};
@@ -177,11 +178,15 @@ impl Zygote<'_> {
                 self.strength = Strength::Settled(strength);
                 Ok((fork, strength))
             }
-            Err(_) if self.strength == Strength::Untried => {
-                self.strength = Strength::Demanded(KillStrength::Subreaper);
-                self.fork_settled(worker)
+            Err(failure) => {
+                // What a failed set-up has made, if it came so far.
+                self.remove_empty_scratch(worker);
+                if self.strength == Strength::Untried && says_no_namespaces(&failure) {
+                    self.strength = Strength::Demanded(KillStrength::Subreaper);
+                    return self.fork_settled(worker);
+                }
+                Err(failure)
             }
-            Err(failure) => Err(failure),
         }
     }
 
@@ -221,7 +226,11 @@ impl Zygote<'_> {
         let give_up = Instant::now() + ORPHAN_BOUND;
         loop {
             let own = std::process::id() as i32;
-            let orphans: Vec<i32> = children_of(own).into_iter().filter(|pid| !self.children.is_worker(*pid)).collect();
+            // A list that cannot be read says nothing, so somebody may be left.
+            let Ok(children) = children_of(own) else {
+                return Ok((swept, 1));
+            };
+            let orphans: Vec<i32> = children.into_iter().filter(|pid| !self.children.is_worker(*pid)).collect();
             if orphans.is_empty() {
                 return Ok((swept, 0));
             }
@@ -299,6 +308,17 @@ impl Zygote<'_> {
             remove_run_directory(root, parent);
         }
     }
+}
+
+/// Whether a failed fork says that this host allows no PID and user namespaces, and not that it lacks something else just
+/// now: only then is a weaker mechanism settled for good. See clone(2) and user_namespaces(7) for what is said.
+fn says_no_namespaces(failure: &SetupFailure) -> bool {
+    let is_about_them = failure.step == FORK || failure.step == KEEP_USER;
+    is_about_them
+        && matches!(
+            failure.errno,
+            libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS | libc::EINVAL | libc::ENOSYS
+        )
 }
 
 /// Removes the directory above the root too, once its supervisor is dead: as long as that lives it holds a lock there.

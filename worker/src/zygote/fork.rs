@@ -11,9 +11,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolexec_protocol::frame;
 use toolexec_protocol::message::{FromWorker, SetupFailure};
 use toolexec_protocol::strength::KillStrength;
+
+/// The step at which a host says that it allows no namespaces.
+pub(super) const FORK: &str = "fork";
 
 /// A worker as the zygote sees it, with the descriptors that the supervisor gets.
 #[derive(Debug)]
@@ -65,7 +69,7 @@ pub(super) fn fork_worker(
             });
         }
     };
-    match clone3(namespaces).map_err(failed("fork"))? {
+    match clone3(namespaces).map_err(failed(FORK))? {
         Side::Child => {
             // Only this copy of the call socket may live on here: the peer's end would keep it open for ever.
             drop(ours);
@@ -88,12 +92,16 @@ pub(super) fn fork_worker(
     }
 }
 
+/// The exit status of a worker whose own loop panicked; Rust programs exit with it.
+const PANICKED: i32 = 101;
+
 /// The new process's side: set up, serve, end.
 pub(super) fn become_worker(start: &Start<'_>, socket: UnixStream, serve: Serve<'_>) -> ! {
     match apply(start, socket.as_fd()) {
         Ok(()) => {
-            // The set-up has closed every descriptor but 0 to 2 and the socket.
-            exit::now(serve(socket))
+            // The set-up has closed every descriptor but 0 to 2 and the socket. A panic must not unwind into the frames of
+            // the zygote, whose values own descriptors that are closed here.
+            exit::now(catch_unwind(AssertUnwindSafe(|| serve(socket))).unwrap_or(PANICKED))
         }
         Err(failure) => {
             report(start, &socket, failure);
@@ -119,13 +127,16 @@ pub(crate) fn report(start: &Start<'_>, socket: &UnixStream, failure: SetupFailu
 fn settle(fork: Fork, reader: OwnedFd) -> Result<Fork, SetupFailure> {
     let mut told = Vec::new();
     File::from(reader).read_to_end(&mut told).map_err(failed("watch its set-up"))?;
-    if told == READY {
-        return Ok(fork);
-    }
+    // What fails behind that word is told behind it.
+    let told = match told.strip_prefix(READY) {
+        Some([]) => return Ok(fork),
+        Some(rest) => rest,
+        None => &told,
+    };
     // It has ended or is about to; reaped here, since no table knows it.
     let _reaped = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(fork.pid), None);
     let mut frames = frame::FrameReader::new();
-    frames.push(&told);
+    frames.push(told);
     match frames.next() {
         Ok(Some(FromWorker::SetupFailed(failure))) => Err(failure),
         Ok(Some(FromWorker::Reply { .. } | FromWorker::Swept) | None) | Err(_) => {

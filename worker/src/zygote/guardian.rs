@@ -106,6 +106,8 @@ fn reap(worker: i32) -> Option<Exit> {
 /// Ends as the worker did, so that the zygote sees the worker's own cause.
 fn end_by(number: i32) -> ! {
     if let Ok(signal) = Signal::try_from(number) {
+        // It may be one that is blocked here. That cannot fail.
+        let _cannot_fail = SigSet::all().thread_unblock();
         let _ends_here = raise(signal);
     }
     exit::now(128 + number)
