@@ -13,7 +13,7 @@ use toolexec_protocol::frame::{self, FrameError, FrameReader};
 use toolexec_protocol::message::FORKED_DESCRIPTORS;
 
 /// How many bytes one read asks for.
-const READ_SIZE: usize = 8 * 1024;
+const READ_SIZE: usize = 4 * 1024;
 
 /// Why nothing more can be said or heard on a channel.
 #[derive(Debug, thiserror::Error)]

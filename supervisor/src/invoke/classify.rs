@@ -281,9 +281,11 @@ fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
             let verdict = started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text));
             Verdict { exit: Some(Exit::from(message::Exit::Signal(signal))), ..verdict }
         }
-        Some(message::Exit::Signal(_)) => {
-            worker_lost("the worker was lost: it closed its connection, was killed from outside, or went down with its zygote".into(), Termination::Killed)
-        }
+        Some(message::Exit::Signal(_)) => worker_lost(
+            "the worker was lost: it closed its connection, was killed from outside, or went down with its zygote"
+                .into(),
+            Termination::Killed,
+        ),
         Some(message::Exit::Code(code)) => {
             worker_lost(format!("the worker ended with status {code} before it answered"), Termination::Returned)
         }

@@ -282,7 +282,10 @@ impl Hearing {
             process.until_settled().await;
             self.events.on_ended(process.id);
         }
-        self.remove(self.scratch.clone());
+        // A zygote that could end in order has removed it.
+        if self.scratch.symlink_metadata().is_ok() {
+            self.remove(self.scratch.clone());
+        }
         while self.removals.join_next().await.is_some() {}
     }
 }

@@ -283,7 +283,9 @@ impl Zygote<'_> {
         while self.children.len() > 0 {
             match wait_any(false) {
                 Ok(Wait::Reaped(reaped)) => {
-                    self.children.on_reaped(reaped.pid);
+                    if let Was::Worker(worker) = self.children.on_reaped(reaped.pid) {
+                        self.remove_empty_scratch(worker);
+                    }
                 }
                 Ok(Wait::NoChildren) | Err(_) => break,
                 Ok(Wait::AllAlive) => {
