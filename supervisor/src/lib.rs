@@ -26,5 +26,6 @@ pub use executor::{CloseReport, Executor, ExecutorBuilder, StartError};
 pub use pool::PoolSettings;
 pub use process::{ScratchError, WorkerProgram, ZygoteError};
 pub use toolexec_protocol::failure::ErrorClass;
+pub use toolexec_protocol::id::ToolName;
 pub use toolexec_protocol::strength::KillStrength;
 pub use toolexec_worker as worker;

@@ -4,6 +4,7 @@ use crate::bound::{GONE, assert_gone};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// Two directories: one to be the `TMPDIR` of a supervisor, one for the files of tools. Both are removed at the end.
@@ -53,10 +54,12 @@ impl Room {
     /// A copy of a program which only this test starts, so that whatever executes it is this test's.
     pub fn own_copy(&self, program: &Path) -> PathBuf {
         let copy = self.directory.path().join(program.file_name().expect("a program has a name"));
-        // A second name of the file will do, where both places are on one file system. It is also safer: a file that
-        // is being written, by this process or a child that is not yet executing its program, cannot be executed.
+        // A second name of the file will do, where both places are on one file system and the file is ours. Else a
+        // process of its own copies it: a file that is open for writing in this process, or for a moment in a child that
+        // another test's thread has just forked, cannot be executed.
         if fs::hard_link(program, &copy).is_err() {
-            fs::copy(program, &copy).expect("copy a program");
+            let copied = Command::new("cp").arg(program).arg(&copy).status().expect("start cp");
+            assert!(copied.success(), "copy {} to {}", program.display(), copy.display());
         }
         copy
     }

@@ -6,4 +6,4 @@ pub(crate) mod search_path;
 mod toolbox;
 
 pub use handler::Handler;
-pub use toolbox::Toolbox;
+pub use toolbox::{AlreadyThere, Toolbox};

@@ -80,7 +80,8 @@ fn guard(worker: i32, signals: &SigSet, socket: &UnixStream) -> ! {
         (_, Err(_)) => exit::now(1),
         (Some(Exit::Code(code)), Ok(_)) => exit::now(code),
         (Some(Exit::Signal(number)), Ok(_)) => end_by(number),
-        (None, Ok(_)) => exit::now(0),
+        // Swept on request: the worker, too, was ended by that.
+        (None, Ok(_)) => end_by(Signal::SIGKILL as i32),
     }
 }
 
@@ -106,8 +107,8 @@ fn reap(worker: i32) -> Option<Exit> {
 /// Ends as the worker did, so that the zygote sees the worker's own cause.
 fn end_by(number: i32) -> ! {
     if let Ok(signal) = Signal::try_from(number) {
-        // It may be one that is blocked here. That cannot fail.
-        let _cannot_fail = SigSet::all().thread_unblock();
+        // It may be blocked here, and it alone is let through: another that waits must not come first. That cannot fail.
+        let _cannot_fail = SigSet::from(signal).thread_unblock();
         let _ends_here = raise(signal);
     }
     exit::now(128 + number)
