@@ -140,6 +140,13 @@ fn tool_starts_with_no_signal_blocked_or_ignored() {
 }
 
 /// Case O11, the other way round: what the caller of toolexec ignores and blocks is not handed on.
+/// Its worker has some: so the kernel does not let it trace the worker and answer in its place.
+#[test]
+fn tool_has_no_capability_even_where_it_is_run_by_root() {
+    let told = check(&toolexec(), &["--", "grep", "-E", "^Cap(Prm|Eff|Amb)", "/proc/self/status"]);
+    assert_eq!(told, "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000\n");
+}
+
 #[test]
 fn signals_that_the_caller_ignores_and_blocks_are_not_handed_on() {
     let odd = ["--ignore-signal=HUP,PIPE,USR1,TERM,CHLD", "--block-signal=USR2,TERM,CHLD,ALRM"];
