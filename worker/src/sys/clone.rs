@@ -99,3 +99,25 @@ fn thread_id_address() -> Option<u64> {
     let result = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut address) };
     (result == 0 && address != 0).then_some(address)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::exit;
+    use std::thread;
+
+    #[test]
+    fn a_process_with_two_threads_may_not_fork() {
+        // The test's own thread and the harness's are two already; this one makes sure of it.
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let second = thread::spawn(move || wait.recv());
+        assert!(thread_count().unwrap() >= 2);
+        match clone3(Namespaces::Shared) {
+            Err(error) => assert!(error.to_string().contains("threads; only one"), "{error}"),
+            Ok(Side::Child) => exit::now(1),
+            Ok(Side::Parent { .. }) => panic!("it forked"),
+        }
+        drop(done);
+        let _hung_up = second.join();
+    }
+}
