@@ -83,11 +83,23 @@ pub(crate) struct Limits {
     pub(crate) kill: Moment,
 }
 
-/// The deadline of one call, until it is disarmed or has fired.
+/// The deadline of one call; dropped, it is disarmed. So a call that is itself dropped in the middle leaves nothing in the
+/// queue that would hold its worker's descriptors until the deadline.
 #[derive(Debug)]
 pub(crate) struct Armed {
+    shared: Arc<Shared>,
     ask_to_end: Option<Ticket>,
-    kill: Ticket,
+    kill: Option<Ticket>,
+}
+
+impl Drop for Armed {
+    /// The timer is left as it is: that it may fire for nothing is cheaper than to set it twice a call.
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        for ticket in [self.ask_to_end.take(), self.kill.take()].into_iter().flatten() {
+            drop(state.queue.remove(ticket));
+        }
+    }
 }
 
 const TIMER: u64 = u64::MAX;
@@ -154,16 +166,7 @@ impl Watchdog {
         if let Some(at) = timer.or(earlier) {
             self.shared.set_timer(Some(at));
         }
-        Armed { ask_to_end, kill }
-    }
-
-    /// The call is over. The timer is left as it is: that it may fire for nothing is cheaper than to set it twice a call.
-    pub(crate) fn disarm(&self, armed: Armed) {
-        let mut state = self.shared.lock();
-        if let Some(ticket) = armed.ask_to_end {
-            drop(state.queue.remove(ticket));
-        }
-        drop(state.queue.remove(armed.kill));
+        Armed { shared: Arc::clone(&self.shared), ask_to_end, kill: Some(kill) }
     }
 
     /// Kills a worker whose end is recorded already (it is `Condemned`), and confirms its death.

@@ -110,9 +110,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let mut running = Running { call, drain, outgoing: Outgoing { frame, sent: 0, stdin }, handed_over: None };
     let ended = running.until_end(worker, cancel.as_ref(), closing).await;
     let replied = Moment::now();
-    if let Some(armed) = armed {
-        watchdog.disarm(armed);
-    }
+    drop(armed);
     let end = match ended {
         BodyEnd::Reply(reply) => End::Replied(reply),
         BodyEnd::Condemned => see_to_the_end(&process, worker, call, None).await,
