@@ -74,7 +74,7 @@ pub enum ToWorker {
     Call {
         /// To be repeated in the reply.
         nonce: Nonce,
-        /// Whether no other call follows: a worker whose last call is done ends by itself.
+        /// Whether no other call follows: then the worker need not get ready for one. It is ended by the supervisor.
         last: bool,
         /// What to do.
         task: Task,

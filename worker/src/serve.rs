@@ -1,6 +1,6 @@
 //! A worker's life: take a call, do it, leave nothing behind, reply.
 
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelError};
 use crate::sweep::sweep;
 use crate::sys::wait::{Wait, wait_any};
 use crate::tool::{Toolbox, command};
@@ -22,27 +22,45 @@ const GROWTH_BOUND: u64 = 64 * 1024 * 1024;
 /// The exit status of a worker that could not go on; its call is then answered as lost.
 const BROKEN: i32 = 70;
 
-/// Serves calls until the last one, or until the supervisor closes the socket. Returns the exit status.
+/// Serves calls until the supervisor ends this process, or closes the socket. Returns the exit status.
+///
+/// Behind its last call, too, it waits for that: an end of its own would take the processor from whoever waits for the
+/// reply, while the supervisor ends it behind the caller's back.
 pub(crate) fn serve(mut channel: Channel<std::os::unix::net::UnixStream>, toolbox: &Toolbox) -> i32 {
     let mut worker =
         Worker { scratch: scratch(), lowest_descriptor: lowest_free_descriptor(), first_rss: None, cpu_us: 0 };
+    // Only speed is lost without it.
+    let _slower_first_call = rehearse(toolbox);
     loop {
         match channel.receive::<ToWorker>() {
             Ok(Some(ToWorker::Call { nonce, last, task })) => {
-                let Ok(reply) = worker.call(nonce, &task, &mut channel, toolbox) else {
+                let Ok(reply) = worker.call(nonce, last, &task, &mut channel, toolbox) else {
                     return BROKEN;
                 };
                 if channel.send(&reply).is_err() {
                     return BROKEN;
-                }
-                if last {
-                    return 0;
                 }
             }
             Ok(None) => return 0,
             Err(_) => return BROKEN,
         }
     }
+}
+
+/// Plays one call of a tool that is not there, through a socket of its own, while nobody waits: so the page faults of a
+/// process that was just forked are not the first call's.
+fn rehearse(toolbox: &Toolbox) -> Result<(), ChannelError> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(ChannelError::Io)?;
+    let mut supervisor = Channel::new(ours);
+    let mut channel = Channel::new(theirs);
+    let mut worker = Worker { scratch: PathBuf::new(), lowest_descriptor: None, first_rss: None, cpu_us: 0 };
+    let task = Task::Tool { name: String::new(), arguments: b"{}".to_vec() };
+    supervisor.send(&ToWorker::Call { nonce: Nonce(0), last: true, task })?;
+    if let Some(ToWorker::Call { nonce, last, task }) = channel.receive()? {
+        let reply = worker.call(nonce, last, &task, &mut channel, toolbox).map_err(ChannelError::Io)?;
+        channel.send(&reply)?;
+    }
+    Ok(())
 }
 
 struct Worker {
@@ -58,6 +76,7 @@ impl Worker {
     fn call(
         &mut self,
         nonce: Nonce,
+        last: bool,
         task: &Task,
         channel: &mut Channel<std::os::unix::net::UnixStream>,
         toolbox: &Toolbox,
@@ -67,14 +86,15 @@ impl Worker {
             Task::Command(_) | Task::Tool { .. } => None,
         };
         match task {
-            Task::Command(task) => self.command(nonce, task, stdin, channel),
-            Task::Tool { name, arguments } => self.tool(nonce, name, arguments, toolbox),
+            Task::Command(task) => self.command(nonce, last, task, stdin, channel),
+            Task::Tool { name, arguments } => self.tool(nonce, last, name, arguments, toolbox),
         }
     }
 
     fn command(
         &mut self,
         nonce: Nonce,
+        last: bool,
         task: &toolexec_protocol::message::CommandTask,
         stdin: Option<OwnedFd>,
         channel: &Channel<std::os::unix::net::UnixStream>,
@@ -82,8 +102,10 @@ impl Worker {
         let ended = command::run(task, stdin, &self.scratch, channel.as_fd())?;
         // Back into the scratch directory, so that no directory of the user's is held between two calls. A tool may
         // have removed it (case O13): then this worker stays where it is and serves no other call.
-        let returned = std::env::set_current_dir(&self.scratch).is_ok();
-        let reusable = returned && ended.background_killed == 0 && self.descriptors_unchanged();
+        let reusable = !last
+            && std::env::set_current_dir(&self.scratch).is_ok()
+            && ended.background_killed == 0
+            && self.descriptors_unchanged();
         Ok(FromWorker::Reply {
             nonce,
             report: ended.report,
@@ -93,7 +115,14 @@ impl Worker {
         })
     }
 
-    fn tool(&mut self, nonce: Nonce, name: &str, arguments: &[u8], toolbox: &Toolbox) -> io::Result<FromWorker> {
+    fn tool(
+        &mut self,
+        nonce: Nonce,
+        last: bool,
+        name: &str,
+        arguments: &[u8],
+        toolbox: &Toolbox,
+    ) -> io::Result<FromWorker> {
         let (report, panicked) = match toolbox.get(name) {
             None => (Report::UnknownTool, false),
             Some(tool) => match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call(arguments)))) {
@@ -110,7 +139,7 @@ impl Worker {
             Wait::AllAlive | Wait::Reaped(_) => sweep()?,
         };
         let (usage, grown) = self.usage(left.usage)?;
-        let reusable = !panicked && !grown && left.killed == 0 && self.descriptors_unchanged();
+        let reusable = !last && !panicked && !grown && left.killed == 0 && self.descriptors_unchanged();
         Ok(FromWorker::Reply { nonce, report, background_killed: left.killed, usage, reusable })
     }
 

@@ -9,7 +9,7 @@ use super::moment::Moment;
 use super::queue::{DeadlineQueue, Ticket};
 use super::scheduling::{Scheduling, raise_this_thread};
 use crate::call::KillReason;
-use crate::process::{Fate, WorkerProcess};
+use crate::process::{Fate, Worker, WorkerProcess};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::time::{
@@ -54,6 +54,8 @@ struct Shared {
 struct State {
     queue: DeadlineQueue<Due>,
     dying: HashMap<WorkerId, Dying>,
+    /// To be ended together, soon; while there is one, an `End` is in the queue.
+    finished: Vec<Worker>,
     ending: bool,
 }
 
@@ -72,9 +74,16 @@ enum Due {
     AskToEnd(Arc<WorkerProcess>, Nonce),
     /// Kill this call's tree.
     Kill(Arc<WorkerProcess>, Nonce, Moment),
+    /// End the workers whose calls are over.
+    End,
     /// Stop waiting for this death.
     GiveUp(WorkerId),
 }
+
+/// How long after its last call a worker is ended: 1 ms. Its end and what follows from it (the kernel's work, the
+/// zygote's, and a new spare) then do not take the processor from whoever has just got the reply, and of many calls
+/// one wake-up ends all workers.
+const END_DELAY: Duration = Duration::from_millis(1);
 
 /// When a call is asked to end, and when it is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +124,7 @@ impl WatchdogThread {
         epoll::add(&events, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)
             .map_err(io::Error::from)?;
         epoll::add(&events, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN).map_err(io::Error::from)?;
-        let state = State { queue: DeadlineQueue::new(), dying: HashMap::new(), ending: false };
+        let state = State { queue: DeadlineQueue::new(), dying: HashMap::new(), finished: Vec::new(), ending: false };
         let shared = Arc::new(Shared { events, timer, wake, kill_bound, state: Mutex::new(state) });
         let (raised, raise) = mpsc::sync_channel(1);
         let of_thread = Arc::clone(&shared);
@@ -177,8 +186,24 @@ impl Watchdog {
     /// Ends a worker whose call is over. Its death is not waited for by anyone, so no descriptor is watched: the zygote
     /// tells of it, and the bound sees to it that one which does not die is not forgotten.
     pub(crate) fn end(&self, process: &Arc<WorkerProcess>) {
-        process.strike();
-        self.shared.register(process, false);
+        self.shared.end_worker(process);
+    }
+
+    /// The same, but not at once: [`END_DELAY`] later, behind whoever waits for the call. What is held of the worker is
+    /// closed with it.
+    pub(crate) fn end_soon(&self, worker: Worker) {
+        let mut state = self.shared.lock();
+        if state.ending {
+            drop(state);
+            return self.end(&worker.process);
+        }
+        state.finished.push(worker);
+        if state.finished.len() == 1 {
+            let (_never_removed, timer) = state.queue.insert(Moment::now().saturating_add(END_DELAY), Due::End);
+            if let Some(at) = timer {
+                self.shared.set_timer(Some(at));
+            }
+        }
     }
 
     /// The zygote has reaped it.
@@ -221,6 +246,11 @@ impl Shared {
     fn kill(&self, process: &Arc<WorkerProcess>) {
         process.strike();
         self.register(process, true);
+    }
+
+    fn end_worker(&self, process: &Arc<WorkerProcess>) {
+        process.strike();
+        self.register(process, false);
     }
 
     fn register(&self, process: &Arc<WorkerProcess>, watch: bool) {
@@ -281,6 +311,7 @@ impl Shared {
 
     /// Nobody confirms a death any more: whoever waits for one is told so.
     fn end(&self) {
+        self.end_finished();
         let dying = std::mem::take(&mut self.lock().dying);
         for Dying { process, .. } in dying.into_values() {
             process.on_gave_up();
@@ -306,8 +337,16 @@ impl Shared {
                         process.on_condemned();
                     }
                 }
+                Due::End => self.end_finished(),
                 Due::GiveUp(worker) => self.on_give_up(worker),
             }
+        }
+    }
+
+    fn end_finished(&self) {
+        let finished = std::mem::take(&mut self.lock().finished);
+        for worker in finished {
+            self.end_worker(&worker.process);
         }
     }
 

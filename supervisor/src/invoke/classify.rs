@@ -3,7 +3,7 @@
 //! From what the supervisor did, from what the zygote told, and from signals; never from a text, and never from an exit
 //! status alone. `docs/errors.md` is this file's table.
 
-use super::isolated::Reply;
+use super::wire::Reply;
 use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, Termination, Usage};
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};

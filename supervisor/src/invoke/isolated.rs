@@ -6,33 +6,22 @@
 use super::classify::{Broken, End, classify};
 use super::drain::{Drain, Flow};
 use super::proof::receipt;
+use super::wire::{Outgoing, Reply, last_words, receive};
 use crate::call::{CallId, KillReason, Outcome, OutputMode, Policy, Timing, WorkerPolicy};
 use crate::deadline::{Limits, Moment};
 use crate::pool::{Lease, Pool, Refusal, Want};
 use crate::process::{Fate, Worker, WorkerProcess};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
-use std::cell::RefCell;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolexec_protocol::frame::{self, FrameReader};
+use toolexec_protocol::frame;
 use toolexec_protocol::id::Nonce;
-use toolexec_protocol::message::{FromWorker, Report, Task, ToWorker};
+use toolexec_protocol::message::{FromWorker, Task, ToWorker};
 
 /// How long the zygote's word on what a dead worker had used is waited for: 100 ms. It comes within a millisecond,
 /// or the zygote is stuck; the outcome then says that it is not known.
 const USAGE_BOUND: Duration = Duration::from_millis(100);
-
-/// How many bytes one read of a call socket takes.
-const READ_SIZE: usize = 16 * 1024;
-
-thread_local! {
-    /// Where call sockets are read into, one for each thread: no call allocates for it.
-    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_SIZE]);
-}
 
 /// A call that is ready to be run.
 #[derive(Debug)]
@@ -107,7 +96,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
         watchdog.arm(&process, call, Limits { ask_to_end, kill })
     });
 
-    let mut running = Running { call, drain, outgoing: Outgoing { frame, sent: 0, stdin }, handed_over: None };
+    let mut running = Running { call, drain, outgoing: Outgoing::new(frame, stdin), handed_over: None };
     let ended = running.until_end(worker, cancel.as_ref(), closing).await;
     let replied = Moment::now();
     drop(armed);
@@ -186,17 +175,6 @@ fn keep(mut lease: Lease, tool: Arc<str>) {
     lease.finish();
 }
 
-/// A worker's reply, whose nonce was the call's.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) report: Report,
-    pub(super) background_killed: u32,
-    pub(super) usage: toolexec_protocol::message::Usage,
-    pub(super) reusable: bool,
-    /// It was asked to end before it replied, since its time was nearly up.
-    pub(super) asked_to_end: bool,
-}
-
 /// How the running part of a call has ended.
 enum BodyEnd {
     /// With a reply that was recorded before any kill.
@@ -217,34 +195,6 @@ struct Running {
     handed_over: Option<Moment>,
 }
 
-/// What is still to be written of the call's frame.
-struct Outgoing {
-    frame: Vec<u8>,
-    sent: usize,
-    stdin: Option<OwnedFd>,
-}
-
-impl Outgoing {
-    fn on_sent(&mut self, count: usize) {
-        self.sent += count;
-        // It rode with the first byte.
-        self.stdin = None;
-    }
-}
-
-/// Sends what the socket takes of the rest, and with the first byte the descriptor.
-fn send_with(process: &WorkerProcess, outgoing: &Outgoing, flags: SendFlags) -> rustix::io::Result<usize> {
-    let rest = outgoing.frame.get(outgoing.sent..).unwrap_or_default();
-    let Some(descriptor) = &outgoing.stdin else {
-        return send(&process.socket, rest, flags);
-    };
-    let descriptors = [descriptor.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(&process.socket, &[IoSlice::new(rest)], &mut control, flags)
-}
-
 impl Running {
     async fn until_end(
         &mut self,
@@ -253,10 +203,8 @@ impl Running {
         closing: &CancellationToken,
     ) -> BodyEnd {
         let Worker { process, stdout, stderr, frames, .. } = worker;
-        // At once and past the runtime's readiness: an idle worker's socket has room for a small call.
-        if let Err(broken) = self.write(process) {
-            return BodyEnd::Broken(broken);
-        }
+        // At once: an idle worker's socket has room for a small call.
+        self.write(process);
         loop {
             tokio::select! {
                 biased;
@@ -267,11 +215,7 @@ impl Running {
                 },
                 () = cancelled(cancel) => return BodyEnd::Condemn(KillReason::Cancelled),
                 () = closing.cancelled() => return BodyEnd::Condemn(KillReason::Closed),
-                _writable = process.socket.writable(), if self.handed_over.is_none() => {
-                    if let Err(broken) = self.write(process) {
-                        return BodyEnd::Broken(broken);
-                    }
-                }
+                () = process.socket.writable(), if self.handed_over.is_none() => self.write(process),
                 flow = self.drain.flow(stdout, stderr) => match flow {
                     Flow::Moved => {}
                     Flow::ReaderGone => return BodyEnd::Condemn(KillReason::ReaderGone),
@@ -303,62 +247,9 @@ impl Running {
         }
     }
 
-    /// Writes as much of the frame as the socket takes.
-    fn write(&mut self, process: &WorkerProcess) -> Result<(), Broken> {
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        while self.outgoing.sent < self.outgoing.frame.len() {
-            match send_with(process, &self.outgoing, flags) {
-                Ok(count) => self.outgoing.on_sent(count),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => {
-                    // Once more, and through the runtime, so that `writable` waits for the next change: the worker may
-                    // have made room since, and that change is not announced twice.
-                    let again = process
-                        .socket
-                        .try_io(tokio::io::Interest::WRITABLE, || Ok(send_with(process, &self.outgoing, flags)?));
-                    match again {
-                        Ok(count) => self.outgoing.on_sent(count),
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                        Err(_) => break,
-                    }
-                }
-                // The worker is gone. What it said before, or its end, is read from the socket.
-                Err(_) => break,
-            }
-        }
-        self.handed_over = Some(Moment::now());
-        self.outgoing.frame = Vec::new();
-        Ok(())
-    }
-}
-
-/// Waits for the worker's next message.
-async fn receive(process: &WorkerProcess, frames: &mut FrameReader) -> Result<FromWorker, Broken> {
-    loop {
-        match frames.next::<FromWorker>() {
-            Ok(Some(message)) => return Ok(message),
-            Ok(None) => {}
-            Err(error) => return Err(Broken::Protocol(error.to_string())),
-        }
-        // Never fails but when the runtime is shutting down, and then this future is dropped.
-        let _ready = process.socket.readable().await;
-        let read = BUFFER.with_borrow_mut(|buffer| {
-            let read = process.socket.try_read(buffer);
-            if let Ok(count) = read {
-                frames.push(&buffer[..count]);
-            }
-            read
-        });
-        match read {
-            Ok(0) => {
-                return Err(match frames.end() {
-                    Ok(()) => Broken::Closed,
-                    Err(error) => Broken::Protocol(error.to_string()),
-                });
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return Err(Broken::Closed),
+    fn write(&mut self, process: &WorkerProcess) {
+        if self.outgoing.write(&process.socket) {
+            self.handed_over = Some(Moment::now());
         }
     }
 }
@@ -388,39 +279,4 @@ async fn see_to_the_end(process: &WorkerProcess, worker: &mut Worker, call: Nonc
         settled => settled,
     };
     End::Condemned { reason, fate, ended, broken }
-}
-
-/// Takes in what lies unread in a dead worker's socket, and gives back the reply among it that was complete at the
-/// deadline: it was in time, so it counts, although nobody had come to read it.
-fn last_words(process: &WorkerProcess, frames: &mut FrameReader, call: Nonce) -> Option<Reply> {
-    use rustix::net::{RecvFlags, recv};
-    let mut reply = None;
-    let mut taken: u64 = 0;
-    loop {
-        match frames.next::<FromWorker>() {
-            Ok(Some(FromWorker::Reply { nonce, report, background_killed, usage, .. })) if nonce == call => {
-                let last_byte = taken.saturating_sub(frames.buffered() as u64);
-                if last_byte <= process.unread_at_deadline() {
-                    let asked_to_end = process.asked_to_end();
-                    reply = Some(Reply { report, background_killed, usage, reusable: false, asked_to_end });
-                }
-            }
-            Ok(Some(FromWorker::Swept)) => process.on_swept(),
-            Ok(Some(FromWorker::Reply { .. } | FromWorker::SetupFailed(_))) => {}
-            Ok(None) => {
-                let count = BUFFER.with_borrow_mut(|buffer| {
-                    let received = recv(&process.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT);
-                    let count = received.map_or(0, |(_, count)| count);
-                    frames.push(&buffer[..count]);
-                    count
-                });
-                if count == 0 {
-                    return reply;
-                }
-                taken += count as u64;
-            }
-            // Behind garbage nothing is believed.
-            Err(_) => return reply,
-        }
-    }
 }

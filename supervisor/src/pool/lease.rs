@@ -35,12 +35,11 @@ impl Lease {
         }
     }
 
-    /// The call is over and the worker ends. Its tree is empty already, so nobody waits for that.
+    /// The call is over and the worker ends. Its tree is empty already, so nobody waits for that, and it comes behind the caller.
     pub(crate) fn finish(mut self) {
         if let Some(worker) = self.worker.take() {
             worker.process.record_retirement(KillReason::Finished);
-            self.pool.watchdog().end(&worker.process);
-            self.pool.give_back(worker);
+            self.pool.end_soon(worker);
         }
     }
 

@@ -6,8 +6,8 @@ use super::state::{Action, Answer, Returned, State, WaiterId, Want};
 use crate::call::KillReason;
 use crate::deadline::Watchdog;
 use crate::process::{Fate, Reaped, ScratchRoot, Started, Worker, WorkerProgram, Zygote, ZygoteError, ZygoteEvents};
-use rustix::net::{RecvFlags, recv};
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -217,11 +217,11 @@ enum Wish {
 fn usable(mut lease: Lease) -> Option<Lease> {
     let worker = lease.worker()?;
     let mut bytes = [0; 64];
-    let usable = match recv(&worker.process.socket, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Err(rustix::io::Errno::AGAIN) => true,
+    let usable = match worker.process.socket.peek(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
         // A fresh worker says something when its set-up failed: the call reads that and tells it. Else it is its
         // guardian's last word.
-        Ok((_, count)) if count > 0 && worker.calls == 0 => {
+        Ok(count) if count > 0 && worker.calls == 0 => {
             let mut frames = FrameReader::new();
             frames.push(&bytes[..count]);
             !matches!(frames.next(), Ok(Some(FromWorker::Swept)))
@@ -470,12 +470,26 @@ impl Shared {
         self.change(State::on_zygote_lost);
     }
 
+    /// A call is over, and its worker is ended behind it.
+    pub(super) fn end_soon(self: &Arc<Self>, worker: Worker) {
+        let process = Arc::clone(&worker.process);
+        self.watchdog().end_soon(worker);
+        self.lock().leased -= 1;
+        self.change(|state, actions| {
+            // Looked at under the lock, which whoever tells of its end takes after it has set this.
+            let gone = process.ended().is_some() || process.is_orphaned();
+            let returned = if gone { Returned::Dead } else { Returned::Ending };
+            state.on_returned(process.id, returned, actions);
+        });
+        self.returned.notify_waiters();
+    }
+
     /// A call is over, and its worker with it.
     pub(super) fn give_back(self: &Arc<Self>, worker: Worker) {
         let id = worker.process.id;
         drop(worker);
         self.lock().leased -= 1;
-        self.change(|state, actions| state.on_returned(id, Returned::Done, actions));
+        self.change(|state, actions| state.on_returned(id, Returned::Dead, actions));
         self.returned.notify_waiters();
     }
 

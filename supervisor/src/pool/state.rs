@@ -53,8 +53,10 @@ pub(crate) enum Answer {
 pub(crate) enum Returned {
     /// The worker may serve this tool again.
     Reusable(Arc<str>),
-    /// It ends; its call is over and nothing waits for its death.
-    Done,
+    /// It is ended soon; its call is over and nothing waits for its death, but a spare in its place comes behind that.
+    Ending,
+    /// It is dead, or given up.
+    Dead,
     /// It is being killed, and its place is free only when it is dead.
     Condemned,
 }
@@ -73,6 +75,8 @@ pub(crate) struct State {
     leased: usize,
     /// Being killed, and not known to be dead; they still count as running.
     condemned: Vec<WorkerId>,
+    /// Done with their calls and not known to be dead; they take no place.
+    ending: Vec<WorkerId>,
     waiting: VecDeque<(WaiterId, Want)>,
     next_worker: u64,
     /// Whether the zygote of the moment has made a worker yet.
@@ -89,6 +93,7 @@ impl State {
             forking: Vec::new(),
             leased: 0,
             condemned: Vec::new(),
+            ending: Vec::new(),
             waiting: VecDeque::new(),
             next_worker: 1,
             proven: false,
@@ -172,11 +177,15 @@ impl State {
                     actions.push(Action::Retire(oldest));
                 }
             }
-            Returned::Done => {}
+            Returned::Ending => self.ending.push(worker),
+            Returned::Dead => {}
             Returned::Condemned => self.condemned.push(worker),
         }
         self.grant(actions);
-        self.refill(actions);
+        // Behind the end of the worker, as that is behind the call; unless the next call would have to wait.
+        if !self.ending.contains(&worker) || !self.waiting.is_empty() || self.fresh.is_empty() {
+            self.refill(actions);
+        }
     }
 
     /// A worker's process is gone, or given up: it does not count as running any more.
@@ -189,9 +198,12 @@ impl State {
             actions.push(Action::Retire(worker));
         }
         self.condemned.retain(|condemned| *condemned != worker);
+        let served = self.ending.len();
+        self.ending.retain(|ending| *ending != worker);
+        let served = self.ending.len() < served;
         self.grant(actions);
-        // Not for the spares alone: on a host where each dies at once that would go round for ever.
-        if !self.waiting.is_empty() {
+        // Not for a spare that died: on a host where each dies at once that would go round for ever.
+        if served || !self.waiting.is_empty() {
             self.refill(actions);
         }
     }
@@ -203,6 +215,7 @@ impl State {
             actions.push(Action::Retire(worker));
         }
         self.forking.clear();
+        self.ending.clear();
         if self.proven {
             self.proven = false;
             if !self.waiting.is_empty() {
@@ -338,7 +351,27 @@ mod tests {
     fn a_spare_is_taken_at_once_and_refilled_behind_the_call() {
         let mut pool = Script::started(4, 2, 10);
         assert_eq!(pool.wants(ONE, Want::Fresh), (granted(1), vec![]));
-        assert_eq!(pool.returned(1, Returned::Done), [fork(3)]);
+        assert_eq!(pool.returned(1, Returned::Ending), []);
+        assert_eq!(pool.ended(1), [fork(3)]);
+        // Once.
+        assert_eq!(pool.ended(1), []);
+    }
+
+    #[test]
+    fn a_worker_that_is_dead_when_its_call_is_over_is_replaced_at_once() {
+        let mut pool = Script::started(4, 2, 10);
+        assert_eq!(pool.wants(ONE, Want::Fresh), (granted(1), vec![]));
+        assert_eq!(pool.ended(1), []);
+        assert_eq!(pool.returned(1, Returned::Dead), [fork(3)]);
+    }
+
+    #[test]
+    fn spares_are_refilled_before_a_workers_end_when_there_is_none() {
+        let mut pool = Script::started(1, 1, 1);
+        assert_eq!(pool.wants(ONE, Want::Fresh), (granted(1), vec![fork(2)]));
+        assert_eq!(pool.does(|state, actions| state.on_fork_failed(WorkerId(2), actions)), []);
+        assert_eq!(pool.returned(1, Returned::Ending), [fork(3)]);
+        assert_eq!(pool.ended(1), []);
     }
 
     #[test]
@@ -353,7 +386,7 @@ mod tests {
         let mut pool = Script::started(1, 0, 0);
         assert_eq!(pool.wants(ONE, Want::Fresh), (Answer::Waits, vec![fork(1)]));
         assert_eq!(pool.forked(1), [grant(ONE, 1)]);
-        assert_eq!(pool.returned(1, Returned::Done), []);
+        assert_eq!(pool.returned(1, Returned::Ending), []);
     }
 
     #[test]
@@ -363,7 +396,7 @@ mod tests {
         assert_eq!(pool.forked(2), []);
         assert_eq!(pool.wants(TWO, Want::Fresh), (Answer::Waits, vec![]));
         assert_eq!(pool.wants(THREE, Want::Fresh), (Answer::Full, vec![]));
-        assert_eq!(pool.returned(1, Returned::Done), [grant(TWO, 2), fork(3)]);
+        assert_eq!(pool.returned(1, Returned::Ending), [grant(TWO, 2), fork(3)]);
     }
 
     #[test]
@@ -385,7 +418,7 @@ mod tests {
         assert_eq!(pool.wants(ONE, Want::Served(tool("a"))), (granted(1), vec![]));
         assert_eq!(pool.returned(1, Returned::Reusable(tool("a"))), []);
         assert_eq!(pool.wants(ONE, Want::Served(tool("b"))), (granted(2), vec![fork(3)]));
-        assert_eq!(pool.returned(2, Returned::Done), []);
+        assert_eq!(pool.returned(2, Returned::Ending), []);
         assert_eq!(pool.wants(ONE, Want::Fresh), (Answer::Waits, vec![fork(4)]));
     }
 
@@ -455,7 +488,7 @@ mod tests {
         assert_eq!(pool.wants(ONE, Want::Fresh), (granted(1), vec![fork(2)]));
         assert_eq!(pool.wants(TWO, Want::Fresh), (Answer::Waits, vec![]));
         assert_eq!(pool.does(|state, actions| state.on_fork_failed(WorkerId(2), actions)), []);
-        assert_eq!(pool.returned(1, Returned::Done), [fork(3), fork(4)]);
+        assert_eq!(pool.returned(1, Returned::Ending), [fork(3), fork(4)]);
     }
 
     #[test]

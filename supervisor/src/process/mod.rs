@@ -1,5 +1,6 @@
 //! The processes that the supervisor starts: zygotes, and through them workers.
 
+mod call_socket;
 mod connection;
 mod keeper;
 mod program;
@@ -7,6 +8,7 @@ mod scratch_root;
 mod worker;
 mod zygote;
 
+pub(crate) use call_socket::CallSocket;
 pub use program::WorkerProgram;
 pub use scratch_root::ScratchError;
 pub(crate) use scratch_root::ScratchRoot;

@@ -3,13 +3,13 @@
 //! [`WorkerProcess`] is what the watchdog, the pool and a call share: the pidfd and what is known of its end.
 //! [`Worker`] is what one call owns at a time: the sockets and pipes.
 
+use super::CallSocket;
 use crate::call::KillReason;
 use crate::deadline::Moment;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use toolexec_protocol::frame::FrameReader;
@@ -34,7 +34,7 @@ pub(crate) struct WorkerProcess {
     pub(crate) id: WorkerId,
     pub(crate) strength: KillStrength,
     /// The call socket; here and not in [`Worker`] so that the watchdog can see whether a reply waits in it.
-    pub(crate) socket: UnixStream,
+    pub(crate) socket: CallSocket,
     pidfd: OwnedFd,
     phase: AtomicU64,
     /// When the reason to kill arose: the deadline itself, or when the kill was ordered.
@@ -92,7 +92,7 @@ pub(crate) enum Fate {
 }
 
 impl WorkerProcess {
-    pub(crate) fn new(id: WorkerId, strength: KillStrength, pidfd: OwnedFd, socket: UnixStream) -> Self {
+    pub(crate) fn new(id: WorkerId, strength: KillStrength, pidfd: OwnedFd, socket: CallSocket) -> Self {
         Self {
             id,
             strength,
@@ -277,8 +277,7 @@ impl WorkerProcess {
     /// Notes, at the deadline, how much lies unread in the socket: a reply that was complete in that is kept, although
     /// nobody had come to read it.
     pub(crate) fn note_unread(&self) {
-        let unread = rustix::io::ioctl_fionread(&self.socket).unwrap_or(0);
-        self.unread_at_deadline.store(unread, Ordering::Release);
+        self.unread_at_deadline.store(self.socket.unread(), Ordering::Release);
     }
 
     /// How many bytes lay unread in the socket at the deadline.

@@ -1,5 +1,6 @@
 //! One zygote: its start, its handshake, and the task that hears it.
 
+use super::call_socket::CallSocket;
 use super::connection::{self, ReceiveError, Receiver, SendError, Sender};
 use super::keeper::{self, Kept};
 use super::worker::{Ended, Worker, WorkerProcess};
@@ -251,9 +252,7 @@ impl Hearing {
 
     fn on_forked(&mut self, id: WorkerId, strength: KillStrength) -> io::Result<Worker> {
         let [pidfd, socket, stdout, stderr] = self.receiver.take_descriptors().map_err(io::Error::other)?;
-        let socket = UnixStream::from(socket);
-        socket.set_nonblocking(true)?;
-        let socket = tokio::net::UnixStream::from_std(socket)?;
+        let socket = CallSocket::new(socket)?;
         let stdout = pipe::Receiver::from_owned_fd(stdout)?;
         let stderr = pipe::Receiver::from_owned_fd(stderr)?;
         let process = Arc::new(WorkerProcess::new(id, strength, pidfd, socket));
