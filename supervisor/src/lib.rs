@@ -24,7 +24,7 @@ pub use deadline::Scheduling;
 pub use deadline::WatchdogError;
 pub use executor::{CloseReport, Executor, ExecutorBuilder, StartError};
 pub use pool::PoolSettings;
-pub use process::{ScratchError, WorkerProgram, ZygoteError};
+pub use process::{ScratchError, WorkerProgram, ZygoteError, serve_commands};
 pub use toolexec_protocol::failure::ErrorClass;
 pub use toolexec_protocol::id::ToolName;
 pub use toolexec_protocol::strength::KillStrength;

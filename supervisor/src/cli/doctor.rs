@@ -9,6 +9,7 @@ mod findings;
 use super::exit_code;
 use super::report;
 use super::settings::DoctorSettings;
+use crate::WorkerProgram;
 use anstyle::{AnsiColor, Style};
 use facts::Facts;
 use findings::{Finding, Verdict, findings};
@@ -26,8 +27,8 @@ struct Report {
 }
 
 /// Examines the machine, prints what was found, and gives back the exit code.
-pub(super) fn doctor(settings: &DoctorSettings) -> u8 {
-    let facts = Facts::gather(settings.strength);
+pub(super) fn doctor(settings: &DoctorSettings, program: WorkerProgram) -> u8 {
+    let facts = Facts::gather(settings.strength, program);
     let report = examine(&facts);
     let printed = if settings.json { report::json(&report) } else { report::print(&text(&report)) };
     let verdict = if report.ready { exit_code::OK } else { exit_code::REFUSED };

@@ -3,6 +3,7 @@
 use super::args::Arguments;
 use super::settings::{Settings, UsageError};
 use super::{check, completions, doctor, exit_code, list, log, report, run};
+use crate::WorkerProgram;
 use std::process::ExitCode;
 use toolexec_worker::Toolbox;
 
@@ -20,7 +21,7 @@ pub fn main(toolbox: &Toolbox) -> ExitCode {
     toolexec_worker::become_zygote_if_asked(toolbox);
     let code = match Arguments::read(std::env::args_os()) {
         Err(code) => code,
-        Ok(typed) => act(typed).unwrap_or_else(|error| {
+        Ok(typed) => act(typed, toolbox).unwrap_or_else(|error| {
             report::complain(&error.to_string());
             exit_code::REFUSED
         }),
@@ -28,13 +29,14 @@ pub fn main(toolbox: &Toolbox) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn act(typed: Arguments) -> Result<u8, UsageError> {
+fn act(typed: Arguments, toolbox: &Toolbox) -> Result<u8, UsageError> {
     log::start(typed.log.as_deref())?;
+    let program = if toolbox.is_empty() { WorkerProgram::for_commands() } else { WorkerProgram::this_program() };
     Ok(match Settings::from_arguments(typed)? {
-        Settings::Run(settings) => run::run(*settings),
-        Settings::List(settings) => list::list(&settings),
+        Settings::Run(settings) => run::run(*settings, program),
+        Settings::List(settings) => list::list(&settings, program),
         Settings::Check(settings) => check::check(&settings),
-        Settings::Doctor(settings) => doctor::doctor(&settings),
+        Settings::Doctor(settings) => doctor::doctor(&settings, program),
         Settings::Completions(shell) => completions::completions(shell),
     })
 }

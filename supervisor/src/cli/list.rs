@@ -5,7 +5,7 @@ use super::report::{self, quantity};
 use super::settings::{CatalogueFile, ListSettings};
 use crate::call::{Policy, WorkerPolicy};
 use crate::catalogue::{Catalogue, ToolSpec, ToolTable};
-use crate::{Executor, KillStrength, PoolSettings};
+use crate::{Executor, KillStrength, PoolSettings, WorkerProgram};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use serde::Serialize;
@@ -66,8 +66,8 @@ enum Worker {
 }
 
 /// Prints the list and gives back the exit code.
-pub(super) fn list(settings: &ListSettings) -> u8 {
-    let made = load(&settings.catalogue).and_then(|catalogue| Ok((kill(settings.strength)?, catalogue)));
+pub(super) fn list(settings: &ListSettings, program: WorkerProgram) -> u8 {
+    let made = load(&settings.catalogue).and_then(|catalogue| Ok((kill(settings.strength, program)?, catalogue)));
     match made {
         Ok((kill, catalogue)) if settings.json => report::json(&json(&catalogue.tools, &kill)),
         Ok((kill, catalogue)) => report::print(&text(&catalogue.tools, &kill)),
@@ -87,9 +87,9 @@ fn load(file: &CatalogueFile) -> anyhow::Result<Catalogue> {
 }
 
 /// Asks an executor for its mechanism: what is told is what a worker really got.
-fn kill(strength: Option<KillStrength>) -> anyhow::Result<Kill> {
+fn kill(strength: Option<KillStrength>, program: WorkerProgram) -> anyhow::Result<Kill> {
     let pool = PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 };
-    let mut builder = Executor::builder().pool(pool);
+    let mut builder = Executor::builder().program(program).pool(pool);
     if let Some(strength) = strength {
         builder = builder.strength(strength);
     }

@@ -419,8 +419,17 @@ impl Shared {
 
     async fn start_zygote(self: &Arc<Self>) -> Result<Started, ZygoteError> {
         let PoolOptions { program, strength, watchdog, scratch, .. } = &self.options;
-        let events = Arc::new(Events(Arc::downgrade(self)));
-        Zygote::start(program, scratch, *strength, watchdog.clone(), events).await
+        let mut program = program;
+        loop {
+            let events = Arc::new(Events(Arc::downgrade(self)));
+            match (Zygote::start(program, scratch, *strength, watchdog.clone(), events).await, &program.substitute) {
+                (Err(error), Some(substitute)) => {
+                    tracing::debug!(%error, "another worker program is started instead");
+                    program = substitute;
+                }
+                (started, _) => return started,
+            }
+        }
     }
 
     /// Starts a zygote in the place of one that was lost.

@@ -9,7 +9,7 @@ mod worker;
 mod zygote;
 
 pub(crate) use call_socket::CallSocket;
-pub use program::WorkerProgram;
+pub use program::{WorkerProgram, serve_commands};
 pub use scratch_root::ScratchError;
 pub(crate) use scratch_root::ScratchRoot;
 pub(crate) use worker::{Ended, Fate, Phase, Worker, WorkerProcess};

@@ -34,6 +34,11 @@ impl Toolbox {
         Ok(())
     }
 
+    /// Whether it holds no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
     /// Finds a tool.
     pub(crate) fn get(&self, name: &str) -> Option<&dyn Handler> {
         self.tools.get(name).map(AsRef::as_ref)

@@ -1,6 +1,6 @@
 //! What there is on this machine: tried where it can be tried, read where it can only be read.
 
-use crate::{Executor, KillStrength, PoolSettings, Scheduling};
+use crate::{Executor, KillStrength, PoolSettings, Scheduling, WorkerProgram};
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use std::num::NonZeroUsize;
 
@@ -43,8 +43,8 @@ const SETTINGS: [(&str, &str); 4] = [
 
 impl Facts {
     /// Looks at this machine.
-    pub(super) fn gather(forced: Option<KillStrength>) -> Self {
-        let (strength, watchdog) = try_executor(forced);
+    pub(super) fn gather(forced: Option<KillStrength>, program: WorkerProgram) -> Self {
+        let (strength, watchdog) = try_executor(forced, program);
         let limit = getrlimit(Resource::Nofile);
         Self {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -80,9 +80,13 @@ fn setting(name: &'static str, path: &str) -> Option<Setting> {
 }
 
 /// Starts an executor and asks it what its worker and its watchdog really got.
-fn try_executor(forced: Option<KillStrength>) -> (Result<KillStrength, String>, Option<Scheduling>) {
+fn try_executor(
+    forced: Option<KillStrength>,
+    program: WorkerProgram,
+) -> (Result<KillStrength, String>, Option<Scheduling>) {
     let told = |error: anyhow::Error| format!("{error:#}");
-    let mut builder = Executor::builder().pool(PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 });
+    let mut builder =
+        Executor::builder().program(program).pool(PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 0 });
     if let Some(forced) = forced {
         builder = builder.strength(forced);
     }

@@ -10,7 +10,7 @@ use super::Facts;
 use crate::call::{Code, Command, Directory, Input, OutputMode, ToolCall};
 use crate::catalogue::Catalogue;
 use crate::catalogue::environment::base_environment;
-use crate::{Executor, ExecutorBuilder, PoolSettings};
+use crate::{Executor, ExecutorBuilder, PoolSettings, WorkerProgram};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -35,10 +35,11 @@ pub(super) struct Prepared {
 const POOL: PoolSettings = PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 1 };
 
 /// Reads and opens what the call needs. Where it cannot be made, the tool's name and the reason are given back.
-pub(super) fn prepare(settings: RunSettings) -> Result<Prepared, (String, Refusal)> {
+pub(super) fn prepare(settings: RunSettings, worker: WorkerProgram) -> Result<Prepared, (String, Refusal)> {
+    let builder = Executor::builder().program(worker).pool(POOL);
     let builder = match settings.strength {
-        None => Executor::builder().pool(POOL),
-        Some(strength) => Executor::builder().pool(POOL).strength(strength),
+        None => builder,
+        Some(strength) => builder.strength(strength),
     };
     match settings.work {
         WorkSettings::Tool { name, arguments, catalogue, timeout } => {
