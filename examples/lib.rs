@@ -1,4 +1,4 @@
-//! The examples are programs: `embed.rs`, `compiled_tool.rs`, `cancel.rs`. Run one with
+//! The examples are programs: `embed.rs`, `rust_tools.rs`, `cancel.rs`. Run one with
 //! `cargo run -p toolexec-examples --bin embed`.
 //!
 //! This library holds what all three need, and makes the Rust code of the README a test.

@@ -54,13 +54,8 @@ pub(crate) async fn executor(pool: PoolSettings) -> anyhow::Result<Arc<Executor>
         (HANG, WorkerPolicy::Fresh),
     ];
     let specs = tools.into_iter().map(|(name, worker)| {
-        Ok(ToolSpec {
-            name: ToolName::new(name)?,
-            description: String::new(),
-            body: Body::Compiled,
-            policy: Policy { worker, ..Policy::default() },
-            input: None,
-        })
+        let policy = Policy { worker, ..Policy::default() };
+        Ok(ToolSpec { policy, ..ToolSpec::new(ToolName::new(name)?, "", Body::Compiled) })
     });
     let tools = ToolTable::new(specs.collect::<anyhow::Result<_>>()?)?;
     let executor = Executor::builder().tools(tools).pool(pool).start().await.context("no executor could be started")?;

@@ -21,8 +21,8 @@ fn a_command_is_embedded() {
 }
 
 #[test]
-fn compiled_tools_run_isolated() {
-    check(env!("CARGO_BIN_EXE_compiled_tool"));
+fn rust_tools_of_both_kinds_end_as_they_say() {
+    check(env!("CARGO_BIN_EXE_rust_tools"));
 }
 
 #[test]

@@ -45,6 +45,20 @@ impl Failure {
     }
 }
 
+/// What a tool says without a class is for the model to mend.
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::new(ErrorClass::Semantic, message)
+    }
+}
+
+/// As from a [`String`].
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        Self::new(ErrorClass::Semantic, message)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! The executor: wires the parts, and gives every call exactly one outcome.
 
-use crate::call::{CallOptions, Code, Outcome, Policy, ToolCall, Work};
+use crate::call::{CallOptions, Code, Outcome, Place, ToolCall, Work};
 use crate::catalogue::{Prepared, ToolTable};
 use crate::deadline::{WatchdogError, WatchdogThread};
-use crate::invoke::{self, Plan, task_of};
+use crate::invoke::{self, HostPlan, HostSettings, HostThreads, Plan, task_of};
 use crate::pool::{Pool, PoolOptions, Refusal, Want};
 use crate::process::{ScratchRoot, ZygoteError};
 use crate::{KillStrength, PoolSettings, Scheduling, WorkerProgram};
@@ -39,6 +39,8 @@ pub struct Executor {
     // In the order in which they are dropped: the pool ends its zygote, then the watchdog's thread ends.
     pool: Pool,
     watchdog: WatchdogThread,
+    /// The threads of tools that run in this process.
+    host: HostThreads,
 }
 
 /// How an executor is to be made.
@@ -47,6 +49,7 @@ pub struct ExecutorBuilder {
     program: WorkerProgram,
     tools: ToolTable,
     pool: PoolSettings,
+    host: HostSettings,
     strength: Option<KillStrength>,
     kill_bound: Duration,
 }
@@ -90,6 +93,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How many tools run in this process, and how many of their calls wait.
+    #[must_use]
+    pub fn host(mut self, host: HostSettings) -> Self {
+        self.host = host;
+        self
+    }
+
     /// The program that becomes the zygote; [`WorkerProgram::this_program`] unless told.
     #[must_use]
     pub fn program(mut self, program: WorkerProgram) -> Self {
@@ -117,13 +127,18 @@ impl ExecutorBuilder {
     /// # Errors
     /// [`StartError`] says what this machine or the worker program lacks; nothing is left running then.
     pub async fn start(self) -> Result<Executor, StartError> {
-        let Self { program, tools, pool, strength, kill_bound } = self;
+        let Self { program, tools, pool, host, strength, kill_bound } = self;
+        for warning in tools.warnings() {
+            tracing::warn!("{warning}");
+        }
         let watchdog = WatchdogThread::start(kill_bound)?;
         let stale = remove_stale();
         let scratch = ScratchRoot::default();
         let options = PoolOptions { settings: pool, program, strength, watchdog: watchdog.handle(), scratch };
         let pool = Pool::start(options).await?;
-        Ok(Executor { tools, closing: CancellationToken::new(), kill_bound, stale: Mutex::new(stale), pool, watchdog })
+        let stale = Mutex::new(stale);
+        let (closing, host) = (CancellationToken::new(), HostThreads::new(host));
+        Ok(Executor { tools, closing, kill_bound, stale, pool, watchdog, host })
     }
 }
 
@@ -147,6 +162,7 @@ impl Executor {
             program: WorkerProgram::this_program(),
             tools: ToolTable::default(),
             pool: PoolSettings::default(),
+            host: HostSettings::default(),
             strength: None,
             kill_bound: DEFAULT_KILL_BOUND,
         }
@@ -171,12 +187,21 @@ impl Executor {
             }
         };
         policy.timeout = timeout.or(policy.timeout);
-        if let Err(error) = check(&policy, &prepared) {
-            return Outcome::rejected(id, &tool, Code::InvalidArguments, error.into());
+        let place = match &prepared {
+            Prepared::Command(_) => Place::Command,
+            Prepared::Tool { .. } => Place::Worker,
+            Prepared::Host { .. } => Place::Host,
+        };
+        if let Err(error) = policy.check(place) {
+            return Outcome::rejected(id, &tool, Code::InvalidArguments, error.to_string());
         }
         let (task, stdin) = match prepared {
             Prepared::Tool { arguments } => {
                 (Task::Tool { name: tool.to_string(), arguments: arguments.into_bytes() }, None)
+            }
+            Prepared::Host { body, arguments } => {
+                let plan = HostPlan { id, tool, body, arguments, policy, cancel };
+                return invoke::run_on_host(&self.host, plan, &self.closing).await;
             }
             Prepared::Command(command) => match task_of(command) {
                 Ok(task) => task,
@@ -200,13 +225,20 @@ impl Executor {
             }
             Err(Refusal::Spawn(why)) => Err(StartError::Worker(why)),
             Err(Refusal::QueueFull) => Err(StartError::Worker("too many calls wait for a worker".into())),
-            Err(Refusal::QueueTimeout(_) | Refusal::Withdrawn | Refusal::Closed) => Err(StartError::Closed),
+            Err(Refusal::QueueTimeout(_) | Refusal::TooManyAbandoned(_) | Refusal::Withdrawn | Refusal::Closed) => {
+                Err(StartError::Closed)
+            }
         }
     }
 
     /// The watchdog thread's scheduling class.
     pub fn watchdog_scheduling(&self) -> Scheduling {
         self.watchdog.scheduling()
+    }
+
+    /// How many calls in this process were abandoned and still run. It goes down when one of them ends after all.
+    pub fn abandoned(&self) -> usize {
+        self.host.abandoned()
     }
 
     /// The declared tools.
@@ -232,29 +264,4 @@ impl Executor {
 /// The name of a command in its outcome: the last part of its program's path.
 fn last_part(program: &OsStr) -> String {
     Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
-}
-
-/// What a policy must not say: a limit of zero has no meaning that two users would agree on (case O21).
-fn check(policy: &Policy, prepared: &Prepared) -> Result<(), &'static str> {
-    let zero = |duration: Option<Duration>| duration.is_some_and(|duration| duration.is_zero());
-    if zero(policy.timeout) {
-        return Err("a timeout of zero is refused; leave it out for no limit");
-    }
-    if zero(policy.grace) {
-        return Err("a grace of zero is refused; leave it out for none");
-    }
-    if zero(policy.queue_timeout) {
-        return Err("a queue timeout of zero is refused; leave it out for no limit");
-    }
-    if policy.output.is_some_and(|output| output < Policy::SMALLEST_OUTPUT) {
-        return Err("an output bound of zero is refused");
-    }
-    if policy.grace.is_some() && matches!(prepared, Prepared::Tool { .. }) {
-        return Err("a grace period is for commands: a tool inside a worker program gets no SIGTERM");
-    }
-    match (policy.grace, policy.timeout) {
-        (Some(_), None) => Err("a grace period needs a timeout to lie in"),
-        (Some(grace), Some(timeout)) if grace >= timeout => Err("the grace period has to be shorter than the timeout"),
-        (Some(_), Some(_)) | (None, _) => Ok(()),
-    }
 }

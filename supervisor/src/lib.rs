@@ -19,13 +19,16 @@ mod executor;
 mod invoke;
 mod pool;
 mod process;
+mod tool;
 
 pub use deadline::Scheduling;
 pub use deadline::WatchdogError;
 pub use executor::{CloseReport, Executor, ExecutorBuilder, StartError};
+pub use invoke::HostSettings;
 pub use pool::PoolSettings;
 pub use process::{ScratchError, WorkerProgram, ZygoteError, serve_commands};
-pub use toolexec_protocol::failure::ErrorClass;
+pub use tool::{AssemblyError, DeclarationError, Tool, Tools};
+pub use toolexec_protocol::failure::{ErrorClass, Failure};
 pub use toolexec_protocol::id::ToolName;
 pub use toolexec_protocol::strength::KillStrength;
 pub use toolexec_worker as worker;

@@ -1,5 +1,6 @@
 //! One tool call: what is asked, what came of it, and how the outcome is told.
 
+mod context;
 mod exchange;
 mod id;
 mod model;
@@ -8,9 +9,13 @@ mod output;
 mod receipt;
 mod signal;
 
+pub use context::{CallContext, StopReason};
 pub use exchange::{RequestedCall, ToolReturn};
 pub use id::CallId;
-pub use model::{CallOptions, Command, Directory, Input, OutputMode, Policy, ToolCall, Work, WorkerPolicy};
+pub(crate) use model::Place;
+pub use model::{
+    CallOptions, Command, Directory, Input, OutputMode, Policy, PolicyError, ToolCall, Work, WorkerPolicy,
+};
 pub use outcome::{Code, Exit, NotRun, Outcome, Status, Termination, Timing, Usage};
 pub use output::{Captured, Collector, OutputChunk, OutputStream};
 pub use receipt::{KillReason, Receipt};

@@ -164,6 +164,68 @@ impl Default for Policy {
     }
 }
 
+/// Where a call's work is done; it decides what a policy can say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// An external program below a worker.
+    Command,
+    /// A tool inside a worker.
+    Worker,
+    /// This process.
+    Host,
+}
+
+/// A policy says something that cannot be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PolicyError(&'static str);
+
+impl Policy {
+    /// Refuses what has no meaning that two users would agree on, such as a limit of zero (case O21), and what nobody would
+    /// read.
+    pub(crate) fn check(&self, place: Place) -> Result<(), PolicyError> {
+        let Self { timeout, grace, queue_timeout, output, kill, worker } = self;
+        let zero = |duration: &Option<Duration>| duration.is_some_and(|duration| duration.is_zero());
+        let refuse = |text| Err(PolicyError(text));
+        if zero(timeout) {
+            return refuse("a timeout of zero is refused; leave it out for no limit");
+        }
+        if zero(grace) {
+            return refuse("a grace of zero is refused; leave it out for none");
+        }
+        if zero(queue_timeout) {
+            return refuse("a queue timeout of zero is refused; leave it out for no limit");
+        }
+        if output.is_some_and(|output| output < Policy::SMALLEST_OUTPUT) {
+            return refuse("an output bound of zero is refused");
+        }
+        match (grace, timeout) {
+            (Some(_), None) => return refuse("a grace period needs a timeout to lie in"),
+            (Some(grace), Some(timeout)) if grace >= timeout => {
+                return refuse("the grace period has to be shorter than the timeout");
+            }
+            (Some(_), Some(_)) | (None, _) => {}
+        }
+        match place {
+            Place::Command => Ok(()),
+            Place::Worker if grace.is_some() => {
+                refuse("a grace period is for commands: a tool inside a worker program gets no SIGTERM")
+            }
+            Place::Worker => Ok(()),
+            Place::Host if *kill > KillStrength::ProcessGroup => {
+                refuse("it demands a kill and runs in the host's own process, where nothing is killed; isolate it")
+            }
+            Place::Host if *worker != WorkerPolicy::Fresh => {
+                refuse("it wants to share a worker and runs in the host's own process")
+            }
+            Place::Host if output.is_some() => {
+                refuse("it bounds its output and runs in the host's own process, whose output is not collected")
+            }
+            Place::Host => Ok(()),
+        }
+    }
+}
+
 /// Whether calls share a worker process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkerPolicy {

@@ -159,8 +159,10 @@ pub enum Termination {
     Returned,
     /// By SIGKILL, and their death was confirmed.
     Killed,
-    /// On request: the command ended at the SIGTERM that begins a grace period.
+    /// On request: the command ended at the SIGTERM that begins a grace period, the tool in this process when it was asked.
     Stopped,
+    /// Not at all, as far as is known: the tool runs in this process, was asked to stop, and is no longer waited for.
+    Abandoned,
 }
 
 /// How a command's own process ended: exactly one of the two is there.

@@ -5,6 +5,7 @@ mod command;
 pub mod duration;
 pub mod environment;
 mod excerpt;
+mod host_body;
 mod json;
 pub mod kill;
 mod load;
@@ -17,8 +18,9 @@ mod template;
 
 pub use arguments::ArgumentError;
 pub use command::{CommandTemplate, StdinTemplate};
+pub use host_body::{HostBody, Returned};
 pub use load::{Catalogue, CatalogueError, Defaults, DuplicateTool, Problem};
 pub use schema::{InputSchema, SchemaError};
 pub use spec::{Body, Prepared, ToolSpec};
-pub use table::{DuplicateTools, ToolTable};
+pub use table::{DuplicateTools, TableError, ToolTable};
 pub use template::{Template, TemplateError};

@@ -1,8 +1,8 @@
 //! One tool's declaration, and how a call's arguments are made into work for a worker.
 
 use super::arguments::{ArgumentError, Arguments};
-use super::{CommandTemplate, InputSchema};
-use crate::call::{Command, Policy};
+use super::{CommandTemplate, HostBody, InputSchema};
+use crate::call::{Command, Place, Policy};
 use toolexec_protocol::id::ToolName;
 
 /// A declared tool.
@@ -27,6 +27,19 @@ pub enum Body {
     Command(CommandTemplate),
     /// A tool that is compiled into the worker program, found there by its name.
     Compiled,
+    /// A tool that runs in the host's own process.
+    Host(HostBody),
+}
+
+impl Body {
+    /// Where its work is done.
+    pub(crate) fn place(&self) -> Place {
+        match self {
+            Self::Command(_) => Place::Command,
+            Self::Compiled => Place::Worker,
+            Self::Host(_) => Place::Host,
+        }
+    }
 }
 
 /// A call whose arguments were checked, ready for a worker.
@@ -39,9 +52,21 @@ pub enum Prepared {
         /// The text of a JSON object.
         arguments: String,
     },
+    /// A tool that runs in the host's own process, with the same.
+    Host {
+        /// What it does.
+        body: HostBody,
+        /// The text of a JSON object.
+        arguments: String,
+    },
 }
 
 impl ToolSpec {
+    /// A tool that takes every JSON object and has no limits.
+    pub fn new(name: ToolName, description: impl Into<String>, body: Body) -> Self {
+        Self { name, description: description.into(), body, policy: Policy::default(), input: None }
+    }
+
     /// Checks the arguments of one call and fills them in. `arguments` is the text of a JSON object, where an
     /// empty text means `{}`.
     ///
@@ -53,6 +78,7 @@ impl ToolSpec {
         match &self.body {
             Body::Command(template) => template.fill(arguments, schema).map(Prepared::Command),
             Body::Compiled => Ok(Prepared::Tool { arguments: arguments.into_json() }),
+            Body::Host(body) => Ok(Prepared::Host { body: body.clone(), arguments: arguments.into_json() }),
         }
     }
 }
@@ -97,7 +123,7 @@ mod tests {
     fn text(body: &ToolSpec, arguments: &str) -> Result<String, String> {
         match body.prepare(arguments).map_err(|error| error.to_string())? {
             Prepared::Tool { arguments } => Ok(arguments),
-            Prepared::Command(command) => panic!("{command:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -1,9 +1,11 @@
 //! The table of declared tools, made once and never changed.
 
-use super::ToolSpec;
 use super::excerpt::excerpt;
 use super::nearest::nearest;
+use super::{Body, ToolSpec};
+use crate::call::PolicyError;
 use std::collections::HashMap;
+use toolexec_protocol::id::ToolName;
 
 /// The most names that the answer to an unknown name lists.
 const MAX_LISTED: usize = 50;
@@ -18,6 +20,22 @@ pub struct ToolTable {
     index: HashMap<String, usize>,
 }
 
+/// Why declarations do not make a table.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TableError {
+    /// Told before anything else, so that no problem of one of two namesakes is taken for the other's.
+    #[error(transparent)]
+    Duplicates(#[from] DuplicateTools),
+    /// A declaration cannot be kept.
+    #[error("the tool {tool} cannot be declared so: {problem}")]
+    Policy {
+        /// The tool.
+        tool: ToolName,
+        /// What it says.
+        problem: PolicyError,
+    },
+}
+
 /// Names that were declared more than once.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("declared more than once: {}", .0.join(", "))]
@@ -27,8 +45,9 @@ impl ToolTable {
     /// A table of these tools.
     ///
     /// # Errors
-    /// [`DuplicateTools`] lists every name that more than one tool has. None of them is picked.
-    pub fn new(tools: Vec<ToolSpec>) -> Result<Self, DuplicateTools> {
+    /// [`TableError::Duplicates`] lists every name that more than one tool has, and none of them is picked;
+    /// [`TableError::Policy`] tells of the first declaration that cannot be kept.
+    pub fn new(tools: Vec<ToolSpec>) -> Result<Self, TableError> {
         let mut index = HashMap::with_capacity(tools.len());
         let mut duplicates: Vec<String> = Vec::new();
         for (position, tool) in tools.iter().enumerate() {
@@ -38,7 +57,24 @@ impl ToolTable {
                 duplicates.push(name.to_owned());
             }
         }
-        if duplicates.is_empty() { Ok(Self { tools, index }) } else { Err(DuplicateTools(duplicates)) }
+        if !duplicates.is_empty() {
+            return Err(DuplicateTools(duplicates).into());
+        }
+        for ToolSpec { name, policy, body, .. } in &tools {
+            policy.check(body.place()).map_err(|problem| TableError::Policy { tool: name.clone(), problem })?;
+        }
+        Ok(Self { tools, index })
+    }
+
+    /// What is allowed and worth a word: a time limit that can only ask.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.tools.iter().filter_map(|ToolSpec { name, policy, body, .. }| match body {
+            Body::Host(body) if policy.timeout.is_some() && !body.is_cooperative() => Some(format!(
+                "the tool {name} has a time limit and runs in the host's own process without a promise to end when it is \
+                 asked to: at its limit it may be abandoned and still run; isolate it, or declare it cooperative"
+            )),
+            Body::Host(_) | Body::Command(_) | Body::Compiled => None,
+        })
     }
 
     /// The tool of that name.
@@ -54,6 +90,11 @@ impl ToolTable {
     /// Their names in the order of their declaration.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// The declarations in their order, to be put into another table.
+    pub fn into_specs(self) -> Vec<ToolSpec> {
+        self.tools
     }
 
     /// How many tools there are.
@@ -90,17 +131,11 @@ impl ToolTable {
 mod tests {
     use super::*;
     use crate::call::Policy;
-    use crate::catalogue::Body;
-    use toolexec_protocol::id::ToolName;
+    use crate::catalogue::HostBody;
+    use std::time::Duration;
 
-    fn table(names: &[&str]) -> Result<ToolTable, DuplicateTools> {
-        let tool = |name: &&str| ToolSpec {
-            name: ToolName::new(*name).unwrap(),
-            description: String::new(),
-            body: Body::Compiled,
-            policy: Policy::default(),
-            input: None,
-        };
+    fn table(names: &[&str]) -> Result<ToolTable, TableError> {
+        let tool = |name: &&str| ToolSpec::new(ToolName::new(*name).unwrap(), "", Body::Compiled);
         ToolTable::new(names.iter().map(tool).collect())
     }
 
@@ -119,8 +154,41 @@ mod tests {
     #[test]
     fn all_duplicates_are_listed_and_none_is_picked() {
         let error = table(&["b", "a", "b", "c", "a", "b"]).unwrap_err();
-        assert_eq!(error, DuplicateTools(vec!["b".into(), "a".into()]));
+        assert_eq!(error, TableError::Duplicates(DuplicateTools(vec!["b".into(), "a".into()])));
         assert_eq!(error.to_string(), "declared more than once: b, a");
+    }
+
+    #[test]
+    fn duplicates_are_told_before_what_one_of_them_says() {
+        let zero = || {
+            let policy = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };
+            ToolSpec { policy, ..ToolSpec::new(ToolName::new("a").unwrap(), "", Body::Compiled) }
+        };
+        let error = ToolTable::new(vec![zero(), zero()]).unwrap_err();
+        assert_eq!(error.to_string(), "declared more than once: a");
+        let error = ToolTable::new(vec![zero()]).unwrap_err();
+        let expected =
+            "the tool a cannot be declared so: a timeout of zero is refused; leave it out for no limit".to_owned();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_limit_that_can_only_ask_is_warned_about() {
+        let tool = |name: &str, body, limit: Option<u64>| {
+            let policy = Policy { timeout: limit.map(Duration::from_secs), ..Policy::default() };
+            ToolSpec { policy, ..ToolSpec::new(ToolName::new(name).unwrap(), "", body) }
+        };
+        let blocking = || HostBody::blocking(|_, _| Ok("1".into()));
+        let tools = ToolTable::new(vec![
+            tool("isolated", Body::Compiled, Some(1)),
+            tool("unlimited", Body::Host(blocking()), None),
+            tool("cooperative", Body::Host(blocking().cooperative()), Some(1)),
+            tool("future", Body::Host(HostBody::asynchronous(async |_, _| Ok("1".into()))), Some(1)),
+            tool("deaf", Body::Host(blocking()), Some(1)),
+        ]);
+        let warnings: Vec<String> = tools.unwrap().warnings().collect();
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("the tool deaf has a time limit"), "{warnings:?}");
     }
 
     #[test]

@@ -1,27 +1,33 @@
 //! The way in: from what was typed to the exit code.
 
 use super::args::Arguments;
+use super::host::Host;
 use super::settings::{Settings, UsageError};
 use super::{check, completions, doctor, exit_code, list, log, report, run};
-use crate::WorkerProgram;
+use crate::Tools;
 use std::process::ExitCode;
-use toolexec_worker::Toolbox;
 
-/// The whole `toolexec` command, for a program that wants to be it, with tools of its own in `toolbox`.
+/// The whole `toolexec` command, for a program that wants to be it, with tools of its own.
 ///
 /// To be called at the top of `main`, before any thread exists: the same program serves as the zygote from which
 /// workers are forked, and this is where it becomes one.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {
-///     toolexec::cli::main(&toolexec::worker::Toolbox::default())
+///     toolexec::cli::main(toolexec::Tools::new())
 /// }
 /// ```
-pub fn main(toolbox: &Toolbox) -> ExitCode {
-    toolexec_worker::become_zygote_if_asked(toolbox);
+pub fn main(tools: Tools) -> ExitCode {
+    let host = match Host::of(tools) {
+        Ok(host) => host,
+        Err(error) => {
+            report::complain(&error.to_string());
+            return ExitCode::from(exit_code::REFUSED);
+        }
+    };
     let code = match Arguments::read(std::env::args_os()) {
         Err(code) => code,
-        Ok(typed) => act(typed, toolbox).unwrap_or_else(|error| {
+        Ok(typed) => act(typed, host).unwrap_or_else(|error| {
             report::complain(&error.to_string());
             exit_code::REFUSED
         }),
@@ -29,14 +35,13 @@ pub fn main(toolbox: &Toolbox) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn act(typed: Arguments, toolbox: &Toolbox) -> Result<u8, UsageError> {
+fn act(typed: Arguments, host: Host) -> Result<u8, UsageError> {
     log::start(typed.log.as_deref())?;
-    let program = if toolbox.is_empty() { WorkerProgram::for_commands() } else { WorkerProgram::this_program() };
     Ok(match Settings::from_arguments(typed)? {
-        Settings::Run(settings) => run::run(*settings, program),
-        Settings::List(settings) => list::list(&settings, program),
+        Settings::Run(settings) => run::run(*settings, host),
+        Settings::List(settings) => list::list(&settings, host),
         Settings::Check(settings) => check::check(&settings),
-        Settings::Doctor(settings) => doctor::doctor(&settings, program),
+        Settings::Doctor(settings) => doctor::doctor(&settings, host.program),
         Settings::Completions(shell) => completions::completions(shell),
     })
 }

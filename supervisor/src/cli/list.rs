@@ -1,10 +1,11 @@
 //! `toolexec list`: which tools there are, and what their deadline does on this machine.
 
 use super::exit_code;
+use super::host::Host;
 use super::report::{self, quantity};
 use super::settings::{CatalogueFile, ListSettings};
-use crate::call::{Policy, WorkerPolicy};
-use crate::catalogue::{Catalogue, ToolSpec, ToolTable};
+use crate::call::WorkerPolicy;
+use crate::catalogue::{Body, Catalogue, ToolSpec, ToolTable};
 use crate::{Executor, KillStrength, PoolSettings, WorkerProgram};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
@@ -52,6 +53,10 @@ enum Deadline {
     TreeKilled,
     /// The process group is killed, and its death is confirmed; what has left the group is missed.
     GroupKilled,
+    /// It runs in this process, is asked to stop, and has promised to.
+    AskedToStop,
+    /// It runs in this process and is asked to stop; it may keep running.
+    MayKeepRunning,
     /// The tool demands a surer kill than this machine has, and its calls are refused.
     Refused,
     /// It could not be told.
@@ -61,16 +66,23 @@ enum Deadline {
 #[derive(Debug, Serialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 enum Worker {
+    /// It runs in this process.
+    None,
     Fresh,
-    Reuse { max_calls: u32 },
+    Reuse {
+        max_calls: u32,
+    },
 }
 
 /// Prints the list and gives back the exit code.
-pub(super) fn list(settings: &ListSettings, program: WorkerProgram) -> u8 {
-    let made = load(&settings.catalogue).and_then(|catalogue| Ok((kill(settings.strength, program)?, catalogue)));
+pub(super) fn list(settings: &ListSettings, host: Host) -> u8 {
+    let made = load(&settings.catalogue, &host).and_then(|catalogue| {
+        let kill = kill(settings.strength, host.program.clone())?;
+        Ok((kill, host.table(catalogue)?))
+    });
     match made {
-        Ok((kill, catalogue)) if settings.json => report::json(&json(&catalogue.tools, &kill)),
-        Ok((kill, catalogue)) => report::print(&text(&catalogue.tools, &kill)),
+        Ok((kill, tools)) if settings.json => report::json(&json(&tools, &kill)),
+        Ok((kill, tools)) => report::print(&text(&tools, &kill)),
         Err(error) => {
             report::complain(&format!("{error:#}"));
             exit_code::REFUSED
@@ -78,12 +90,16 @@ pub(super) fn list(settings: &ListSettings, program: WorkerProgram) -> u8 {
     }
 }
 
-fn load(file: &CatalogueFile) -> anyhow::Result<Catalogue> {
+/// The catalogue; none is needed where the program has tools of its own.
+fn load(file: &CatalogueFile, host: &Host) -> anyhow::Result<Option<Catalogue>> {
     let path = file.path();
     if *file == CatalogueFile::Default && !path.exists() {
+        if !host.has_no_tools() {
+            return Ok(None);
+        }
         anyhow::bail!("there is no catalogue: ./{} is missing; name one with --catalogue FILE", path.display());
     }
-    Ok(Catalogue::load(path)?)
+    Ok(Some(Catalogue::load(path)?))
 }
 
 /// Asks an executor for its mechanism: what is told is what a worker really got.
@@ -108,7 +124,11 @@ fn kill(strength: Option<KillStrength>, program: WorkerProgram) -> anyhow::Resul
     }))
 }
 
-fn deadline(policy: &Policy, kill: &Kill) -> Deadline {
+fn deadline(tool: &ToolSpec, kill: &Kill) -> Deadline {
+    let policy = &tool.policy;
+    if let (Body::Host(body), Some(_)) = (&tool.body, policy.timeout) {
+        return if body.is_cooperative() { Deadline::AskedToStop } else { Deadline::MayKeepRunning };
+    }
     match kill {
         Kill::By(strength) if *strength < policy.kill => Deadline::Refused,
         _ if policy.timeout.is_none() => Deadline::None,
@@ -126,10 +146,11 @@ fn json<'c>(tools: &'c ToolTable, kill: &Kill) -> List<'c> {
         grace_ms: tool.policy.grace.map(|grace| grace.as_millis()),
         queue_timeout_ms: tool.policy.queue_timeout.map(|timeout| timeout.as_millis()),
         kill: tool.policy.kill.as_str(),
-        deadline: deadline(&tool.policy, kill),
-        worker: match tool.policy.worker {
-            WorkerPolicy::Fresh => Worker::Fresh,
-            WorkerPolicy::Reuse { max_calls } => Worker::Reuse { max_calls: max_calls.get() },
+        deadline: deadline(tool, kill),
+        worker: match (&tool.body, tool.policy.worker) {
+            (Body::Host(_), _) => Worker::None,
+            (_, WorkerPolicy::Fresh) => Worker::Fresh,
+            (_, WorkerPolicy::Reuse { max_calls }) => Worker::Reuse { max_calls: max_calls.get() },
         },
     };
     let kill_strength = match kill {
@@ -145,8 +166,7 @@ fn text(tools: &ToolTable, kill: &Kill) -> String {
     for tool in tools.iter() {
         let description = tool.description.lines().next().unwrap_or_default();
         let _infallible = writeln!(text, "{name_style}{}{name_style:#}  {description}", tool.name);
-        let _infallible =
-            writeln!(text, "    {}; {}", deadline_text(&tool.policy, kill), worker_text(tool.policy.worker));
+        let _infallible = writeln!(text, "    {}; {}", deadline_text(tool, kill), worker_text(tool));
     }
     if tools.is_empty() {
         text.push_str("no tools are declared\n");
@@ -158,13 +178,16 @@ fn text(tools: &ToolTable, kill: &Kill) -> String {
     text
 }
 
-fn deadline_text(policy: &Policy, kill: &Kill) -> String {
+fn deadline_text(tool: &ToolSpec, kill: &Kill) -> String {
+    let policy = &tool.policy;
     let limit = policy.timeout.map(quantity::limit);
     let within = |limit: Option<String>| limit.map_or("no time limit".to_owned(), |limit| format!("{limit} at most"));
     let grace =
         policy.grace.map(|grace| format!("SIGTERM {} before its end, ", quantity::limit(grace))).unwrap_or_default();
-    match (deadline(policy, kill), kill) {
+    match (deadline(tool, kill), kill) {
         (Deadline::None, _) => "no time limit".to_owned(),
+        (Deadline::AskedToStop, _) => format!("{}, then asked to stop, as it has promised to", within(limit)),
+        (Deadline::MayKeepRunning, _) => format!("{}, then asked to stop; may keep running", within(limit)),
         (Deadline::TreeKilled, Kill::By(strength)) => {
             format!("{}, {grace}then killed: tree, confirmed ({strength})", within(limit))
         }
@@ -178,8 +201,11 @@ fn deadline_text(policy: &Policy, kill: &Kill) -> String {
     }
 }
 
-fn worker_text(worker: WorkerPolicy) -> String {
-    match worker {
+fn worker_text(tool: &ToolSpec) -> String {
+    if let Body::Host(_) = tool.body {
+        return "in this process".to_owned();
+    }
+    match tool.policy.worker {
         WorkerPolicy::Fresh => "a fresh worker for each call".to_owned(),
         WorkerPolicy::Reuse { max_calls } => {
             format!("a worker serves up to {}", quantity::count(max_calls.get(), "call", "calls"))
@@ -190,14 +216,34 @@ fn worker_text(worker: WorkerPolicy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Body;
+    use crate::call::Policy;
+    use crate::catalogue::{CommandTemplate, HostBody};
     use std::num::NonZeroU32;
     use std::time::Duration;
     use toolexec_protocol::id::ToolName;
 
     fn tool(name: &str, description: &str, policy: Policy) -> ToolSpec {
         let name = ToolName::new(name).unwrap();
-        ToolSpec { name, description: description.into(), body: Body::Compiled, policy, input: None }
+        let command = CommandTemplate::new("prog", []).unwrap();
+        ToolSpec { policy, ..ToolSpec::new(name, description, Body::Command(command)) }
+    }
+
+    #[test]
+    fn the_list_tells_who_can_only_be_asked() {
+        let policy = Policy { timeout: Some(Duration::from_secs(2)), ..Policy::default() };
+        let body = || HostBody::blocking(|_, _| Ok("1".into()));
+        let tool = |name, body| ToolSpec { body: Body::Host(body), ..tool(name, "", policy.clone()) };
+        let tools = ToolTable::new(vec![tool("deaf", body()), tool("polite", body().cooperative())]).unwrap();
+        let kill = Kill::By(KillStrength::PidNamespace);
+        assert_eq!(
+            anstream::adapter::strip_str(&text(&tools, &kill)).to_string(),
+            "deaf  \n    2s at most, then asked to stop; may keep running; in this process\n\
+             polite  \n    2s at most, then asked to stop, as it has promised to; in this process\n"
+        );
+        let value = serde_json::to_value(json(&tools, &kill)).unwrap();
+        assert_eq!(value["tools"][0]["deadline"], "may-keep-running");
+        assert_eq!(value["tools"][1]["deadline"], "asked-to-stop");
+        assert_eq!(value["tools"][1]["worker"], serde_json::json!({ "policy": "none" }));
     }
 
     fn tools() -> ToolTable {

@@ -11,6 +11,7 @@ mod completions;
 mod doctor;
 mod entry;
 mod exit_code;
+mod host;
 mod interrupts;
 mod lane;
 mod list;

@@ -5,12 +5,12 @@ mod perform;
 mod prepare;
 
 use super::exit_code::{self, Asked};
+use super::host::Host;
 use super::interrupts::Interrupts;
 use super::lane::{Lane, Target};
 use super::report;
 use super::screen::Screen;
 use super::settings::RunSettings;
-use crate::WorkerProgram;
 use prepare::Prepared;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -56,11 +56,11 @@ struct Facts {
 }
 
 /// Runs one call, tells its outcome, and gives back the exit code.
-pub(super) fn run(settings: RunSettings, program: WorkerProgram) -> u8 {
+pub(super) fn run(settings: RunSettings, host: Host) -> u8 {
     let manner = Manner::of(&settings);
     // What blocks without bound on somebody else (arguments that are typed, or come through a pipe) comes first, while
     // a signal still does what it does to every program.
-    let prepared = match prepare::prepare(settings, program) {
+    let prepared = match prepare::prepare(settings, host) {
         Ok(prepared) => prepared,
         Err((tool, refusal)) => {
             let outcome = refusal.into_outcome(&tool);

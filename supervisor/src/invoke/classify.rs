@@ -4,10 +4,12 @@
 //! status alone. `docs/errors.md` is this file's table.
 
 use super::wire::Reply;
-use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, Termination, Usage};
+use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, StopReason, Termination, Usage};
+use crate::catalogue::Returned;
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
 use serde_json::value::RawValue;
+use std::any::Any;
 use std::time::Duration;
 use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
@@ -25,8 +27,38 @@ pub(super) enum End {
     TooLarge(EncodeError),
     /// The worker answered before any kill was recorded.
     Replied(Reply),
+    /// It ran in this process.
+    Host(HostEnd),
     /// The worker was killed, or had to be.
     Condemned { reason: KillReason, fate: Fate, ended: Option<Ended>, broken: Option<Broken> },
+}
+
+/// How a call in this process has ended.
+#[derive(Debug)]
+pub(super) enum HostEnd {
+    /// Its body has returned.
+    Returned(Returned),
+    /// Its body has panicked, with this text.
+    Panicked(String),
+    /// It was given up, and has ended since.
+    Stopped(StopReason),
+    /// It was given up, and may still run.
+    Abandoned(StopReason),
+}
+
+impl From<Result<Option<Returned>, Box<dyn Any + Send>>> for HostEnd {
+    fn from(ended: Result<Option<Returned>, Box<dyn Any + Send>>) -> Self {
+        match ended {
+            Ok(Some(returned)) => Self::Returned(returned),
+            // A future is dropped only when it was given up, and then its end is not asked for here.
+            Ok(None) => Self::Stopped(StopReason::Cancelled),
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                Self::Panicked(text.unwrap_or("without a text").to_owned())
+            }
+        }
+    }
 }
 
 /// Why a worker cannot be talked to any more.
@@ -103,6 +135,7 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
         End::Replied(reply) => replied(reply, policy, program),
+        End::Host(end) => host(end),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), fate: Fate::Dead { .. }, .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
@@ -116,7 +149,9 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
 fn refused(refusal: &Refusal) -> Verdict {
     let message = refusal.to_string();
     match refusal {
-        Refusal::QueueFull => not_started(Status::Rejected, Code::QueueFull, Some(ErrorClass::Transient), message),
+        Refusal::QueueFull | Refusal::TooManyAbandoned(_) => {
+            not_started(Status::Rejected, Code::QueueFull, Some(ErrorClass::Transient), message)
+        }
         Refusal::QueueTimeout(_) => {
             not_started(Status::Rejected, Code::QueueTimeout, Some(ErrorClass::Transient), message)
         }
@@ -143,18 +178,10 @@ fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
             started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text))
         }
         Report::NotStarted(failure) => return with_usage(start_failed(failure, program), reply.usage),
-        Report::Value(json) => match String::from_utf8(json.clone()).map(RawValue::from_string) {
-            Ok(Ok(value)) => Verdict { result: Some(value), ..started(Status::Ok, None, None, None) },
-            Ok(Err(_)) | Err(_) => {
-                let text = "the tool returned something that is not JSON".to_owned();
-                started(Status::Error, Some(Code::ToolError), Some(ErrorClass::Semantic), Some(text))
-            }
-        },
-        Report::Failure(failure) => {
-            // Cut again: a hostile worker need not have kept to the bound.
-            let Failure { class, message } = Failure::new(failure.class, failure.message.as_str());
-            started(Status::Error, Some(Code::ToolError), Some(class), Some(message))
+        Report::Value(json) => {
+            returned(String::from_utf8(json.clone()).ok().and_then(|json| RawValue::from_string(json).ok()))
         }
+        Report::Failure(failure) => failed(failure),
         Report::UnknownTool => {
             let text = "the worker program has no tool of this name".to_owned();
             return not_started(Status::Rejected, Code::UnknownTool, Some(ErrorClass::Semantic), text);
@@ -165,6 +192,51 @@ fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
         _ => None,
     };
     with_usage(Verdict { exit, ..verdict }, reply.usage)
+}
+
+fn host(end: &HostEnd) -> Verdict {
+    let (reason, termination) = match end {
+        HostEnd::Returned(Ok(json)) => return returned(RawValue::from_string(json.clone()).ok()),
+        HostEnd::Returned(Err(failure)) => return failed(failure),
+        HostEnd::Panicked(text) => {
+            return failed(&Failure::new(ErrorClass::Semantic, format!("the tool panicked: {text}")));
+        }
+        HostEnd::Stopped(reason) => (*reason, Termination::Stopped),
+        HostEnd::Abandoned(reason) => (*reason, Termination::Abandoned),
+    };
+    let verdict = match reason {
+        StopReason::Deadline { timeout } => {
+            let text = format!("tool call timed out after {}", milliseconds(timeout));
+            started(Status::TimedOut, Some(Code::ToolTimeout), Some(ErrorClass::Transient), Some(text))
+        }
+        StopReason::Cancelled => {
+            started(Status::Cancelled, Some(Code::Cancelled), None, Some("the call was cancelled".into()))
+        }
+        StopReason::Closed => {
+            let text = "the executor was closed while the tool ran".to_owned();
+            started(Status::Failed, Some(Code::Closed), Some(ErrorClass::Environment), Some(text))
+        }
+    };
+    // The text of a timeout is the same for every tool; that one may still run is said by `abandoned`.
+    Verdict { termination: Some(termination), ..verdict }
+}
+
+/// A tool has returned a value, or something that is none.
+fn returned(value: Option<Box<RawValue>>) -> Verdict {
+    match value {
+        Some(value) => Verdict { result: Some(value), ..started(Status::Ok, None, None, None) },
+        None => {
+            let text = "the tool returned something that is not JSON".to_owned();
+            started(Status::Error, Some(Code::ToolError), Some(ErrorClass::Semantic), Some(text))
+        }
+    }
+}
+
+/// A tool has said that it failed.
+fn failed(failure: &Failure) -> Verdict {
+    // Cut again: a hostile worker need not have kept to the bound.
+    let Failure { class, message } = Failure::new(failure.class, failure.message.as_str());
+    started(Status::Error, Some(Code::ToolError), Some(class), Some(message))
 }
 
 fn with_usage(verdict: Verdict, usage: message::Usage) -> Verdict {

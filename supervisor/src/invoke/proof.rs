@@ -19,7 +19,8 @@ pub(super) fn receipt(process: &WorkerProcess, end: &End, status: Status, policy
         background_killed: 0,
     };
     match end {
-        End::Refused(_) | End::TooWeak { .. } | End::TooLarge(_) => None,
+        // Nothing was started, or nothing that could be killed.
+        End::Refused(_) | End::TooWeak { .. } | End::TooLarge(_) | End::Host(_) => None,
         End::Replied(reply) => {
             // One that ended on request did so because its time was nearly up.
             let reason = if status == Status::TimedOut { KillReason::Deadline } else { KillReason::Finished };

@@ -31,6 +31,8 @@ pub(crate) enum Refusal {
     Withdrawn,
     #[error("the executor is closed")]
     Closed,
+    #[error("{0} calls that were abandoned still run; no further one is started before one of them ends")]
+    TooManyAbandoned(usize),
     #[error("no worker could be made: {0}")]
     Spawn(Arc<str>),
 }

@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    toolexec::cli::main(&toolexec::worker::Toolbox::default())
+    toolexec::cli::main(toolexec::Tools::new())
 }

@@ -349,7 +349,7 @@ mod tests {
     fn command(lines: &str, arguments: &str) -> Command {
         with_tool(lines, |tool| match tool.prepare(arguments).unwrap() {
             Prepared::Command(command) => command,
-            Prepared::Tool { .. } => panic!("not a command"),
+            Prepared::Tool { .. } | Prepared::Host { .. } => panic!("not a command"),
         })
     }
 

@@ -128,9 +128,13 @@ fn about_the_end(outcome: &Outcome, circumstances: &Circumstances) -> Option<Rem
 /// How the processes ended, as far as it was observed; `after` names the moment that the receipt counts from.
 fn ending(outcome: &Outcome, after: &str) -> String {
     let Some(receipt) = &outcome.receipt else {
-        return match outcome.started {
-            false => " before it was started".to_owned(),
-            true => "; nothing is known of its processes".to_owned(),
+        return match (outcome.started, outcome.termination) {
+            (false, _) => " before it was started".to_owned(),
+            (true, Some(Termination::Stopped)) => "; it stopped on request".to_owned(),
+            (true, Some(Termination::Abandoned)) => "; it is no longer waited for and may still be running".to_owned(),
+            (true, Some(Termination::Returned | Termination::Killed) | None) => {
+                "; nothing is known of its processes".to_owned()
+            }
         };
     };
     if !receipt.confirmed {
@@ -145,7 +149,7 @@ fn ending(outcome: &Outcome, after: &str) -> String {
     let how = match outcome.termination {
         Some(Termination::Killed) => "killed, ",
         Some(Termination::Stopped) => "ended at SIGTERM, ",
-        Some(Termination::Returned) | None => "",
+        Some(Termination::Returned | Termination::Abandoned) | None => "",
     };
     let when = match receipt.dead_after_us {
         Some(dead) if !after.is_empty() => format!(" {}{after}", quantity::measured(dead)),

@@ -1,6 +1,7 @@
 //! From what `run` is to do to a call and an executor that are ready to start.
 
 use super::super::exit_code::Asked;
+use super::super::host::Host;
 use super::super::refusal::Refusal;
 use super::super::relay::Relay;
 use super::super::settings::{
@@ -10,7 +11,7 @@ use super::Facts;
 use crate::call::{Code, Command, Directory, Input, OutputMode, ToolCall};
 use crate::catalogue::Catalogue;
 use crate::catalogue::environment::base_environment;
-use crate::{Executor, ExecutorBuilder, PoolSettings, WorkerProgram};
+use crate::{Executor, ExecutorBuilder, PoolSettings};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -35,8 +36,8 @@ pub(super) struct Prepared {
 const POOL: PoolSettings = PoolSettings { workers: NonZeroUsize::MIN, spares: 0, queue: 1 };
 
 /// Reads and opens what the call needs. Where it cannot be made, the tool's name and the reason are given back.
-pub(super) fn prepare(settings: RunSettings, worker: WorkerProgram) -> Result<Prepared, (String, Refusal)> {
-    let builder = Executor::builder().program(worker).pool(POOL);
+pub(super) fn prepare(settings: RunSettings, host: Host) -> Result<Prepared, (String, Refusal)> {
+    let builder = Executor::builder().program(host.program.clone()).pool(POOL);
     let builder = match settings.strength {
         None => builder,
         Some(strength) => builder.strength(strength),
@@ -45,12 +46,14 @@ pub(super) fn prepare(settings: RunSettings, worker: WorkerProgram) -> Result<Pr
         WorkSettings::Tool { name, arguments, catalogue, timeout } => {
             let refused = |refusal| (name.clone(), refusal);
             let arguments = read_arguments(&arguments).map_err(refused)?;
-            let catalogue = load(&catalogue, &name).map_err(refused)?;
-            let declared = catalogue.tools.get(&name).and_then(|tool| tool.policy.timeout);
+            let catalogue = load(&catalogue, &name, &host).map_err(refused)?;
+            let tools = host.table(catalogue);
+            let tools = tools.map_err(|error| refused(Refusal::of_the_host(error.to_string())))?;
+            let declared = tools.get(&name).and_then(|tool| tool.policy.timeout);
             let mut call = ToolCall::new(name.clone(), arguments);
             call.options.timeout = timeout;
             let facts = Facts { asked: Asked::Tool, label: name, timeout: timeout.or(declared) };
-            Ok(Prepared { call, executor: builder.tools(catalogue.tools), facts, relay: None })
+            Ok(Prepared { call, executor: builder.tools(tools), facts, relay: None })
         }
         WorkSettings::Command { program, arguments, environment, directory, stdin, policy } => {
             let label = Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
@@ -72,8 +75,12 @@ pub(super) fn prepare(settings: RunSettings, worker: WorkerProgram) -> Result<Pr
     }
 }
 
-fn load(file: &CatalogueFile, tool: &str) -> Result<Catalogue, Refusal> {
+/// The catalogue; none is needed where the program has tools of its own.
+fn load(file: &CatalogueFile, tool: &str, host: &Host) -> Result<Option<Catalogue>, Refusal> {
     if *file == CatalogueFile::Default && !Path::new(DEFAULT_CATALOGUE).exists() {
+        if !host.has_no_tools() {
+            return Ok(None);
+        }
         return Err(Refusal::of_the_call(
             Code::UnknownTool,
             format!(
@@ -82,7 +89,8 @@ fn load(file: &CatalogueFile, tool: &str) -> Result<Catalogue, Refusal> {
             ),
         ));
     }
-    Catalogue::load(file.path()).map_err(|error| Refusal::of_the_host(format!("{:#}", anyhow::Error::new(error))))
+    let catalogue = Catalogue::load(file.path());
+    catalogue.map(Some).map_err(|error| Refusal::of_the_host(format!("{:#}", anyhow::Error::new(error))))
 }
 
 fn read_arguments(source: &ArgumentSource) -> Result<String, Refusal> {

@@ -1,0 +1,194 @@
+//! One tool that is written in Rust.
+
+use super::typed::{read, schema_of, write};
+use crate::call::{CallContext, Policy};
+use crate::catalogue::{Body, HostBody, InputSchema, SchemaError, ToolSpec};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+use toolexec_protocol::failure::Failure;
+use toolexec_protocol::id::{InvalidToolName, ToolName};
+use toolexec_worker::Handler;
+
+/// A tool that is written in Rust, with its declaration.
+///
+/// Which of the three constructors is used decides what a time limit can do. An [isolated](Tool::isolated) tool runs in a
+/// worker process and is killed. The other two run in this process, where nothing can be killed: they are asked to stop, and
+/// the outcome says whether they did.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use toolexec::Tool;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = Tool::isolated("add", "Adds two numbers", |Add { a, b }| {
+///     a.checked_add(b).ok_or("the sum has more than 64 bits")
+/// })?
+/// .timeout(std::time::Duration::from_secs(1));
+/// # Ok::<(), toolexec::DeclarationError>(())
+/// ```
+pub struct Tool {
+    pub(super) spec: ToolSpec,
+    /// What its worker does, where it is isolated.
+    pub(super) handler: Option<Arc<dyn Handler + Send + Sync>>,
+}
+
+/// Why a function is not a tool.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DeclarationError {
+    /// Its name is none.
+    #[error("the tool {name:?} cannot be declared")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        source: InvalidToolName,
+    },
+    /// Its arguments are no JSON object that a schema describes; a struct with named fields is one.
+    #[error("the arguments of the tool {tool} cannot be declared; take a struct with named fields")]
+    Arguments {
+        /// The tool.
+        tool: ToolName,
+        /// What is wrong with them.
+        source: SchemaError,
+    },
+}
+
+impl Tool {
+    /// A tool that runs in a worker process, which is killed at the time limit with all that it has started.
+    ///
+    /// `body` lives in the worker program, so this program has to be one: it calls `become_zygote_if_asked` (or
+    /// `toolexec::cli::main`, which does) at the top of `main`. A panic, an abort, a stack overflow or an endless loop costs
+    /// the call and nothing else. Nothing is shared with this process: what `body` captures is a copy from the start of the
+    /// worker program.
+    ///
+    /// # Errors
+    /// [`DeclarationError`] when the name or the type of the arguments cannot be declared.
+    pub fn isolated<A, R, E>(
+        name: &str,
+        description: &str,
+        body: impl Fn(A) -> Result<R, E> + Send + Sync + 'static,
+    ) -> Result<Self, DeclarationError>
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Into<Failure>,
+    {
+        let handler = move |arguments: &[u8]| -> Result<Vec<u8>, Failure> {
+            let returned = body(read(arguments)?).map_err(Into::into)?;
+            write(&returned).map(String::into_bytes)
+        };
+        let spec = declare::<A>(name, description, Body::Compiled)?;
+        Ok(Self { spec, handler: Some(Arc::new(handler)) })
+    }
+
+    /// A tool that runs in this process, on a thread of its own, in the manner of futures. Asked to stop, it is dropped at
+    /// its next `await`; one that does not come to an `await` is no longer waited for, and the outcome says so.
+    ///
+    /// In this process a panic is caught. An abort, a stack overflow and memory that runs out end the whole host.
+    ///
+    /// # Errors
+    /// As [`Tool::isolated`].
+    pub fn asynchronous<A, R, E, F>(
+        name: &str,
+        description: &str,
+        body: impl Fn(A, CallContext) -> F + Send + Sync + 'static,
+    ) -> Result<Self, DeclarationError>
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Into<Failure>,
+        F: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let body = Arc::new(body);
+        let body = HostBody::asynchronous(move |arguments, call| {
+            let body = Arc::clone(&body);
+            // Begun at once, so that the future holds no arguments of a type that may not be sent.
+            let begun = read(arguments.as_bytes()).map(|arguments| body(arguments, call));
+            async move { write(&begun?.await.map_err(Into::into)?) }
+        });
+        Ok(Self { spec: declare::<A>(name, description, Body::Host(body))?, handler: None })
+    }
+
+    /// A tool that runs in this process, on a thread of its own, in the manner of threads. Asked to stop, it has to look
+    /// ([`CallContext::is_stopped`]); one that does not is no longer waited for, and the outcome says so. One that does
+    /// look promises it by [`Tool::cooperative`].
+    ///
+    /// # Errors
+    /// As [`Tool::isolated`].
+    pub fn blocking<A, R, E>(
+        name: &str,
+        description: &str,
+        body: impl Fn(A, CallContext) -> Result<R, E> + Send + Sync + 'static,
+    ) -> Result<Self, DeclarationError>
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Into<Failure>,
+    {
+        let body = HostBody::blocking(move |arguments, call| {
+            let returned = body(read(arguments.as_bytes())?, call).map_err(Into::into)?;
+            write(&returned)
+        });
+        Ok(Self { spec: declare::<A>(name, description, Body::Host(body))?, handler: None })
+    }
+
+    /// How long a call's body may take. Zero is refused when the tool is put into a table.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with_policy(|policy| policy.timeout = Some(timeout))
+    }
+
+    /// In this process: it is asked to stop this long before the end of its time limit. Shorter than that, and not zero.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with_policy(|policy| policy.grace = Some(grace))
+    }
+
+    /// Isolated: a worker serves up to this many calls of the tool instead of one.
+    #[must_use]
+    pub fn reuse(self, max_calls: NonZeroU32) -> Self {
+        self.with_policy(|policy| policy.worker = crate::call::WorkerPolicy::Reuse { max_calls })
+    }
+
+    /// In this process: promises that it ends soon after it was asked to stop.
+    #[must_use]
+    pub fn cooperative(mut self) -> Self {
+        if let Body::Host(body) = self.spec.body {
+            self.spec.body = Body::Host(body.cooperative());
+        }
+        self
+    }
+
+    /// Everything else that a policy says.
+    #[must_use]
+    pub fn with_policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.spec.policy);
+        self
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+fn declare<A: JsonSchema>(name: &str, description: &str, body: Body) -> Result<ToolSpec, DeclarationError> {
+    let name = ToolName::new(name)
+        .map_err(|source| DeclarationError::Name { name: name.chars().take(64).collect(), source })?;
+    let input = InputSchema::new(schema_of::<A>())
+        .map_err(|source| DeclarationError::Arguments { tool: name.clone(), source })?;
+    Ok(ToolSpec { input: Some(input), ..ToolSpec::new(name, description, body) })
+}
