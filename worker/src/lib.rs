@@ -20,6 +20,7 @@ mod tool;
 mod zygote;
 
 pub use entry::{ZYGOTE_NAME, become_zygote_if_asked, zygote_serving};
+pub use sys::signals::ABORTED;
 pub use tool::{AlreadyThere, Handler, Toolbox};
 pub use toolexec_protocol::failure::{ErrorClass, Failure};
 pub use zygote::SWEEP_SIGNAL;

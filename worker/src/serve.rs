@@ -2,6 +2,7 @@
 
 use crate::channel::{Channel, ChannelError};
 use crate::sweep::sweep;
+use crate::sys::signals;
 use crate::sys::wait::{Wait, wait_any};
 use crate::tool::{Toolbox, command};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -29,6 +30,9 @@ const BROKEN: i32 = 70;
 pub(crate) fn serve(mut channel: Channel<std::os::unix::net::UnixStream>, toolbox: &Toolbox) -> i32 {
     let mut worker =
         Worker { scratch: scratch(), lowest_descriptor: lowest_free_descriptor(), first_rss: None, cpu_us: 0 };
+    if std::process::id() == 1 {
+        signals::tell_abort();
+    }
     // Only speed is lost without it.
     let _slower_first_call = rehearse(toolbox);
     loop {

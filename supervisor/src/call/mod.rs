@@ -2,6 +2,7 @@
 
 mod context;
 mod exchange;
+mod for_model;
 mod id;
 mod model;
 mod outcome;
@@ -11,6 +12,7 @@ mod signal;
 
 pub use context::{CallContext, StopReason};
 pub use exchange::{RequestedCall, ToolReturn};
+pub use for_model::{ErrorDetail, ErrorInfo, ErrorResult};
 pub use id::CallId;
 pub(crate) use model::Place;
 pub use model::{
@@ -20,3 +22,4 @@ pub use outcome::{Code, Exit, NotRun, Outcome, Status, Termination, Timing, Usag
 pub use output::{Captured, Collector, OutputChunk, OutputStream};
 pub use receipt::{KillReason, Receipt};
 pub use signal::signal_name;
+pub use toolexec_protocol::failure::ErrorClass;

@@ -15,6 +15,7 @@ use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
+use toolexec_worker::ABORTED;
 
 /// How a call has ended.
 #[derive(Debug)]
@@ -118,8 +119,27 @@ impl Verdict {
     }
 }
 
-/// Says what an end means. `program` is a command's, for messages.
-pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
+/// What a call has done, as far as the meaning of its end depends on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Work {
+    /// Run this program.
+    Command(String),
+    /// Run a tool that is compiled in.
+    Tool,
+}
+
+impl Work {
+    /// For messages.
+    fn name(&self) -> &str {
+        match self {
+            Self::Command(program) => program,
+            Self::Tool => "the tool",
+        }
+    }
+}
+
+/// Says what an end means.
+pub(super) fn classify(end: &End, policy: &Policy, work: &Work) -> Verdict {
     match end {
         End::Refused(refusal) => refused(refusal),
         End::TooWeak { offered } => not_started(
@@ -134,7 +154,7 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
         End::TooLarge(error) => {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
-        End::Replied(reply) => replied(reply, policy, program),
+        End::Replied(reply) => replied(reply, policy, work),
         End::Host(end) => host(end),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), fate: Fate::Dead { .. }, .. } => not_started(
             Status::Failed,
@@ -142,7 +162,9 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
             Some(ErrorClass::Environment),
             format!("no worker could be set up: {}", describe_setup(failure)),
         ),
-        End::Condemned { reason, fate, ended, broken } => condemned(*reason, *fate, *ended, broken.as_ref(), policy),
+        End::Condemned { reason, fate, ended, broken } => {
+            condemned(*reason, *fate, *ended, broken.as_ref(), policy, work)
+        }
     }
 }
 
@@ -161,7 +183,7 @@ fn refused(refusal: &Refusal) -> Verdict {
     }
 }
 
-fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
+fn replied(reply: &Reply, policy: &Policy, work: &Work) -> Verdict {
     let verdict = match &reply.report {
         Report::Command(message::Exit::Code(0)) => started(Status::Ok, None, None, None),
         // It ended because it was asked to, when its time was nearly up. One that ends well all the same was in time.
@@ -177,7 +199,7 @@ fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
             let text = format!("the command was ended by {}", signal_name(*signal));
             started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text))
         }
-        Report::NotStarted(failure) => return with_usage(start_failed(failure, program), reply.usage),
+        Report::NotStarted(failure) => return with_usage(start_failed(failure, work.name()), reply.usage),
         Report::Value(json) => {
             returned(String::from_utf8(json.clone()).ok().and_then(|json| RawValue::from_string(json).ok()))
         }
@@ -271,6 +293,7 @@ fn condemned(
     ended: Option<Ended>,
     broken: Option<&Broken>,
     policy: &Policy,
+    work: &Work,
 ) -> Verdict {
     let usage = ended.map(|ended| Usage::from(ended.usage));
     let dead = match fate {
@@ -313,7 +336,7 @@ fn condemned(
             let text = "the executor was closed while the tool ran".to_owned();
             started(Status::Failed, Some(Code::Closed), Some(ErrorClass::Environment), Some(text))
         }
-        KillReason::Protocol | KillReason::Lost => return Verdict { usage, ..lost(ended, broken) },
+        KillReason::Protocol | KillReason::Lost => return Verdict { usage, ..lost(ended, broken, work) },
     };
     let exit = Some(Exit::from(message::Exit::Signal(rustix::process::Signal::KILL.as_raw())));
     Verdict { termination: Some(Termination::Killed), usage, exit, ..verdict }
@@ -339,7 +362,7 @@ fn milliseconds(duration: Duration) -> String {
 }
 
 /// The worker is gone, or was not to be trusted any more, without a reply.
-fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
+fn lost(ended: Option<Ended>, broken: Option<&Broken>, work: &Work) -> Verdict {
     let worker_lost = |text: String, termination| {
         let verdict = started(Status::Failed, Some(Code::WorkerLost), Some(ErrorClass::Transient), Some(text));
         Verdict { termination: Some(termination), ..verdict }
@@ -347,11 +370,22 @@ fn lost(ended: Option<Ended>, broken: Option<&Broken>) -> Verdict {
     if let Some(Broken::Protocol(what)) = broken {
         return worker_lost(format!("the worker broke the protocol: {what}"), Termination::Killed);
     }
+    let crashed = |text: String, exit| {
+        let verdict = started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text));
+        Verdict { exit: Some(Exit::from(exit)), ..verdict }
+    };
     match ended.map(|ended| ended.exit) {
         Some(message::Exit::Signal(signal)) if signal != rustix::process::Signal::KILL.as_raw() => {
-            let text = format!("the tool was ended by {}", signal_name(signal));
-            let verdict = started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text));
-            Verdict { exit: Some(Exit::from(message::Exit::Signal(signal))), ..verdict }
+            crashed(format!("the tool was ended by {}", signal_name(signal)), message::Exit::Signal(signal))
+        }
+        Some(message::Exit::Code(ABORTED)) if *work == Work::Tool => {
+            let signal = rustix::process::Signal::ABORT.as_raw();
+            crashed("the tool was ended by SIGABRT".into(), message::Exit::Signal(signal))
+        }
+        // Its own doing, and a second try would do the same.
+        Some(message::Exit::Code(code)) if *work == Work::Tool => {
+            let text = format!("the tool ended its process with status {code} before it returned");
+            crashed(text, message::Exit::Code(code))
         }
         Some(message::Exit::Signal(_)) => worker_lost(
             "the worker was lost: it closed its connection, was killed from outside, or went down with its zygote"

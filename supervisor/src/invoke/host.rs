@@ -3,7 +3,7 @@
 //! Nothing is killed here, so nothing may be told as killed. A body that has not ended when it was given up is abandoned: its
 //! thread goes on, what it still returns is dropped, and it is counted until it ends.
 
-use super::classify::{End, HostEnd, classify};
+use super::classify::{End, HostEnd, Work, classify};
 use crate::call::{CallContext, CallId, Outcome, Policy, StopReason, Timing};
 use crate::catalogue::{HostBody, Returned};
 use crate::deadline::Moment;
@@ -178,7 +178,7 @@ pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &Cancell
         Ok(ready) => ready,
         Err(refusal) => {
             let mut outcome = Outcome::not_started(id, &tool);
-            classify(&End::Refused(refusal), &policy, "").fill(&mut outcome);
+            classify(&End::Refused(refusal), &policy, &Work::Tool).fill(&mut outcome);
             outcome.timing = Timing { queue_us, total_us: queue_us, ..Timing::default() };
             return outcome;
         }
@@ -217,7 +217,7 @@ pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &Cancell
     let settled = Moment::now();
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
-    classify(&End::Host(end), &policy, "").fill(&mut outcome);
+    classify(&End::Host(end), &policy, &Work::Tool).fill(&mut outcome);
     outcome.timing = Timing {
         queue_us,
         start_us: 0,

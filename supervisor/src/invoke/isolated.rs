@@ -3,7 +3,7 @@
 //! The caller's own task does all of it; nothing is spawned. The watchdog's thread ends the call at its deadline
 //! whatever this task is doing.
 
-use super::classify::{Broken, End, classify};
+use super::classify::{Broken, End, Work, classify};
 use super::drain::{Drain, Flow};
 use super::proof::receipt;
 use super::wire::{Outgoing, Reply, last_words, receive};
@@ -41,13 +41,13 @@ pub(crate) struct Plan {
 pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
     let Plan { id, tool, task, stdin, policy, output, cancel } = plan;
-    let program = match &task {
-        Task::Command(command) => String::from_utf8_lossy(&command.program).into_owned(),
-        Task::Tool { .. } => String::new(),
+    let work = match &task {
+        Task::Command(command) => Work::Command(String::from_utf8_lossy(&command.program).into_owned()),
+        Task::Tool { .. } => Work::Tool,
     };
     let refused = |end, policy: &Policy| {
         let mut outcome = Outcome::not_started(id.clone(), &tool);
-        classify(&end, policy, &program).fill(&mut outcome);
+        classify(&end, policy, &work).fill(&mut outcome);
         let waited = Moment::now().us_since(came);
         outcome.timing = Timing { queue_us: waited, total_us: waited, ..Timing::default() };
         outcome
@@ -129,7 +129,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
     (outcome.stdout, outcome.stderr) = drain.captured();
-    let verdict = classify(&end, &policy, &program);
+    let verdict = classify(&end, &policy, &work);
     outcome.receipt = receipt(&process, &end, verdict.status, &policy).filter(|_| verdict.started);
     verdict.fill(&mut outcome);
     // What ended the body: the reply, or the reason of the kill.

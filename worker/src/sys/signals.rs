@@ -10,6 +10,26 @@ const SET_SIZE: usize = 8;
 /// The number of the last signal on Linux; see signal(7).
 const LAST: i32 = 64;
 
+/// The exit status of a process 1 whose tool has aborted: 128 and the signal's number, as shells tell it.
+pub const ABORTED: i32 = 128 + libc::SIGABRT;
+
+/// Lets an abort of this process be told as one.
+///
+/// A process 1 gets no signal whose disposition is the default (pid_namespaces(7)), its own SIGABRT neither; abort(3) then ends
+/// it by an illegal instruction, which would be told as SIGSEGV. A program that is executed from here has the default again.
+pub(crate) fn tell_abort() {
+    extern "C" fn on_abort(_: libc::c_int) {
+        super::exit::now(ABORTED)
+    }
+    let action = nix::sys::signal::SigAction::new(
+        nix::sys::signal::SigHandler::Handler(on_abort),
+        nix::sys::signal::SaFlags::empty(),
+        nix::sys::signal::SigSet::empty(),
+    );
+    // SAFETY: `on_abort` calls _exit alone, which is async-signal-safe (signal-safety(7)), and touches no data.
+    let _cannot_fail = unsafe { nix::sys::signal::sigaction(nix::sys::signal::Signal::SIGABRT, &action) };
+}
+
 /// Gives every signal its default disposition and empties the mask, so that nothing ignored, handled or blocked
 /// is inherited by what is started later (case O11: an ignored SIGPIPE never ends `producer | head`).
 ///
