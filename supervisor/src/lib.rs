@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod cli;
 mod deadline;
 mod executor;
+pub mod filter;
 mod invoke;
 mod pool;
 mod process;

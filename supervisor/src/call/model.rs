@@ -41,6 +41,21 @@ impl ToolCall {
         self
     }
 
+    /// The same call once more, with the same id, if it can be made twice: a command may own a descriptor that it has used up, and
+    /// what a reader of the output was given cannot be taken back.
+    pub fn again(&self) -> Option<Self> {
+        let Self { id, work, options } = self;
+        let Work::Tool { name, arguments } = work else {
+            return None;
+        };
+        let CallOptions { cancel, timeout, output: OutputMode::Collect } = options else {
+            return None;
+        };
+        let work = Work::Tool { name: name.clone(), arguments: arguments.clone() };
+        let options = CallOptions { cancel: cancel.clone(), timeout: *timeout, output: OutputMode::Collect };
+        Some(Self { id: id.clone(), work, options })
+    }
+
     /// Replaces the tool's own time limit. Zero is refused by the executor, as everywhere.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -97,6 +97,14 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// A call that its caller has withdrawn before anything was started.
+    pub(crate) fn withdrawn(call_id: CallId, tool: &str) -> Self {
+        let message = Some("the call was withdrawn before it was started".into());
+        Self { status: Status::Cancelled, code: Some(Code::Cancelled), message, ..Self::not_started(call_id, tool) }
+    }
+}
+
 /// How a call went.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -135,6 +143,8 @@ pub enum Code {
     InvalidArguments,
     /// There is no such tool.
     UnknownTool,
+    /// The call was not approved.
+    NotApproved,
     /// Too many calls wait for a worker.
     QueueFull,
     /// No worker came free in time.

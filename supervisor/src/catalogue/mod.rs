@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod declared;
 pub mod duration;
 pub mod environment;
 mod excerpt;
@@ -18,6 +19,7 @@ mod template;
 
 pub use arguments::ArgumentError;
 pub use command::{CommandTemplate, StdinTemplate};
+pub use declared::{Declared, RetryPolicy};
 pub use host_body::{HostBody, Returned};
 pub use load::{Catalogue, CatalogueError, Defaults, DuplicateTool, Problem};
 pub use schema::{InputSchema, SchemaError};

@@ -1,7 +1,7 @@
 //! One tool's declaration, and how a call's arguments are made into work for a worker.
 
 use super::arguments::{ArgumentError, Arguments};
-use super::{CommandTemplate, HostBody, InputSchema};
+use super::{CommandTemplate, Declared, HostBody, InputSchema};
 use crate::call::{Command, Place, Policy};
 use toolexec_protocol::id::ToolName;
 
@@ -16,6 +16,8 @@ pub struct ToolSpec {
     pub body: Body,
     /// Its limits.
     pub policy: Policy,
+    /// What it says about itself beside them.
+    pub declared: Declared,
     /// What its arguments have to be; `None` takes every JSON object.
     pub input: Option<InputSchema>,
 }
@@ -64,7 +66,14 @@ pub enum Prepared {
 impl ToolSpec {
     /// A tool that takes every JSON object and has no limits.
     pub fn new(name: ToolName, description: impl Into<String>, body: Body) -> Self {
-        Self { name, description: description.into(), body, policy: Policy::default(), input: None }
+        Self {
+            name,
+            description: description.into(),
+            body,
+            policy: Policy::default(),
+            declared: Declared::default(),
+            input: None,
+        }
     }
 
     /// Checks the arguments of one call and fills them in. `arguments` is the text of a JSON object, where an
@@ -93,13 +102,8 @@ mod tests {
     use std::ffi::OsString;
 
     fn tool(body: Body, input: Option<Value>) -> ToolSpec {
-        ToolSpec {
-            name: ToolName::new("a").unwrap(),
-            description: "does a".into(),
-            body,
-            policy: Policy::default(),
-            input: input.map(|schema| InputSchema::new(schema).unwrap()),
-        }
+        let input = input.map(|schema| InputSchema::new(schema).unwrap());
+        ToolSpec { input, ..ToolSpec::new(ToolName::new("a").unwrap(), "does a", body) }
     }
 
     fn command(elements: &[&str], stdin: StdinTemplate, input: Option<Value>) -> ToolSpec {

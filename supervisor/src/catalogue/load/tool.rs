@@ -66,13 +66,8 @@ pub(super) fn read(
     let isolation = tool.isolation(problems);
     let policy = tool.policy(defaults, problems);
     isolation?;
-    Ok(ToolSpec {
-        name: tool_name?,
-        description: description?,
-        body: Body::Command(command?),
-        policy: policy?,
-        input: input?,
-    })
+    let spec = ToolSpec::new(tool_name?, description?, Body::Command(command?));
+    Ok(ToolSpec { policy: policy?, input: input?, ..spec })
 }
 
 /// A tool's table.
