@@ -1,6 +1,6 @@
 //! What a model and its tools say to each other, whichever provider's words carry it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// One call as a model has asked for it.
@@ -25,8 +25,13 @@ pub struct ToolReturn {
     /// What the model reads.
     pub content: String,
     /// The value that the tool has returned, for providers that carry one; never where it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Whether `content` tells of a failure.
     pub is_error: bool,
+}
+
+/// A key that is there holds a value, and `null` is one: a tool may well have returned it.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
