@@ -10,6 +10,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("toolexec runs on Linux only: it stands on pidfds, PID namespaces and child subreapers");
 
+pub mod batch;
 pub mod call;
 pub mod catalogue;
 #[cfg(feature = "cli")]

@@ -1,7 +1,7 @@
 //! What came of a call: one object for the library, the command line and logs.
 
 use super::{CallId, Captured, Receipt, signal_name};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use toolexec_protocol::failure::ErrorClass;
 use toolexec_protocol::message;
@@ -106,7 +106,7 @@ impl Outcome {
 }
 
 /// How a call went.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The tool returned.
@@ -128,7 +128,7 @@ pub enum Status {
 }
 
 /// What exactly a call ended with. The names are stable.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
     /// The tool said that it failed, or a command exited with another status than 0.
@@ -162,7 +162,7 @@ pub enum Code {
 }
 
 /// How a call's processes ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
     /// By themselves.
