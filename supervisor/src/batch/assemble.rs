@@ -1,23 +1,14 @@
 //! The assembly of a batch: pure. It is told what came of each call, in whatever order, and gives one result in which
 //! each call is answered once, in the order in which the model asked. It runs nothing and waits for nothing.
 
+use super::finished::{Finished, Withdrawal};
 use super::pause::{AfterExecution, OnError, PauseState};
 use super::{
     CallError, Conflict, Context, Declared, FoldError, Folded, Round, Slots, ToolExecutionResult, ToolMessage,
-    ToolRecord, Writes, content,
+    ToolRecord,
 };
-use crate::call::{CallId, Code, Outcome, RequestedCall, Status, ToolReturn};
-use serde_json::Value;
+use crate::call::RequestedCall;
 use toolexec_protocol::failure::ErrorClass;
-
-/// What came of one call that was run.
-#[derive(Debug)]
-pub struct Finished {
-    outcome: Outcome,
-    content: String,
-    /// Only of a call that succeeded: there is no way to put writes beside a failure.
-    writes: Writes,
-}
 
 /// Which calls are to be run, by their places in the batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,15 +17,6 @@ pub enum Plan {
     Lane(Vec<usize>),
     /// In any order, or at once.
     Free(Vec<usize>),
-}
-
-/// Why calls that were not started will not be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Withdrawal {
-    /// The caller has withdrawn the batch.
-    Cancelled,
-    /// The engine was closed.
-    Closed,
 }
 
 /// A batch that is being run.
@@ -88,81 +70,6 @@ enum State {
     Kept { message: ToolMessage, error: Option<CallError> },
 }
 
-impl Finished {
-    /// This outcome, which the model reads as [`content`] tells it.
-    pub fn new(outcome: Outcome) -> Self {
-        let content = content::content(&outcome);
-        Self { outcome, content, writes: Writes::default() }
-    }
-
-    /// The same, but for what the model reads.
-    #[must_use]
-    pub fn with_content(self, content: String) -> Self {
-        Self { content, ..self }
-    }
-
-    /// The same, with what the call has written. A call that failed has written nothing, whatever it says.
-    #[must_use]
-    pub fn with_writes(self, writes: Writes) -> Self {
-        match self.outcome.status {
-            Status::Ok => Self { writes, ..self },
-            Status::Error
-            | Status::TimedOut
-            | Status::Cancelled
-            | Status::Crashed
-            | Status::Rejected
-            | Status::Failed
-            | Status::Unkillable => self,
-        }
-    }
-
-    pub(super) fn unknown(call: &RequestedCall, message: String) -> Self {
-        Self::new(Outcome::rejected(call_id(call), &call.name, Code::UnknownTool, message))
-    }
-
-    pub(super) fn rejected(call: &RequestedCall, reason: Option<&str>) -> Self {
-        let text = reason.map_or_else(|| "rejected".into(), |reason| format!("rejected: {reason}"));
-        Self::new(Outcome::rejected(call_id(call), &call.name, Code::NotApproved, text))
-    }
-
-    pub(super) fn replied(call: &RequestedCall, value: &Value) -> Self {
-        let result = serde_json::value::to_raw_value(value).ok();
-        Self::new(Outcome { status: Status::Ok, result, ..Outcome::not_started(call_id(call), &call.name) })
-    }
-
-    fn not_run(call: &RequestedCall, withdrawal: Withdrawal) -> Self {
-        let (status, code, class, message) = match withdrawal {
-            Withdrawal::Cancelled => {
-                let message = "not run: it was cancelled before it was started; ask again if it is still needed";
-                (Status::Cancelled, Code::Cancelled, None, message)
-            }
-            Withdrawal::Closed => {
-                let message = "not run: tool execution was closed before it was started";
-                (Status::Failed, Code::Closed, Some(ErrorClass::Environment), message)
-            }
-        };
-        let message = Some(message.into());
-        let outcome = Outcome::not_started(call_id(call), &call.name);
-        Self::new(Outcome { status, code: Some(code), class, message, ..outcome })
-    }
-
-    /// Nothing is known, so nothing is said but that: neither that it has failed nor that it has ended.
-    fn lost(call: &RequestedCall) -> Self {
-        let message = "outcome unknown: it was started and is no longer waited for; it may still be running, and its \
-                       effects may land later";
-        Self::new(Outcome {
-            status: Status::Failed,
-            code: Some(Code::WorkerLost),
-            class: Some(ErrorClass::Transient),
-            started: true,
-            side_effects_possible: true,
-            attempts: 1,
-            message: Some(message.into()),
-            ..Outcome::not_started(call_id(call), &call.name)
-        })
-    }
-}
-
 impl Assembly {
     pub(super) fn new(places: Vec<Place>, lane: bool, round: Round) -> Self {
         Self { places, lane, round, withdrawn: None }
@@ -195,15 +102,14 @@ impl Assembly {
 
     /// A call is about to be handed out. `false`: it must not be, since it is answered, was withdrawn or is out already.
     pub fn on_started(&mut self, index: usize) -> bool {
-        match self.places.get_mut(index) {
-            Some(Place { state: state @ State::Waiting(_), .. }) => {
-                if let State::Waiting(call) = &*state {
-                    *state = State::Started(call.clone());
-                }
-                true
-            }
-            Some(_) | None => false,
-        }
+        let Some(place) = self.places.get_mut(index) else {
+            return false;
+        };
+        let State::Waiting(call) = &place.state else {
+            return false;
+        };
+        place.state = State::Started(call.clone());
+        true
     }
 
     /// A call that was handed out is over. The record is for an observer, who so hears of each executed call once;
@@ -253,8 +159,7 @@ impl Assembly {
             return Assembled { settled: Settled::Paused(pause), conflicts: Vec::new(), fold_error: None, lost };
         }
         let return_direct = self.direct();
-        let answers = self.into_answers();
-        let Answers { messages, records, errors, context } = answers;
+        let Answers { messages, records, errors, context } = self.into_answers();
         let written = messages
             .iter()
             .filter(|message| !message.tool_return.is_error)
@@ -385,16 +290,8 @@ impl Place {
         let (State::Waiting(call) | State::Started(call)) = &self.state else {
             return None;
         };
-        let Finished { outcome, content, writes } = finished;
-        let tool_return = ToolReturn {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: content.clone(),
-            value: content::value(&outcome),
-            is_error: outcome.status != Status::Ok,
-        };
-        let record = ToolRecord { executed, ..ToolRecord::new(call, &outcome, content, self.return_direct) };
-        self.state = State::Answered { message: ToolMessage { tool_return, writes }, record: Box::new(record) };
+        let (message, record) = finished.answer(call, executed, self.return_direct);
+        self.state = State::Answered { message, record: Box::new(record) };
         match &self.state {
             State::Answered { record, .. } => Some(record),
             State::Waiting(_) | State::Started(_) | State::Kept { .. } => None,
@@ -402,15 +299,12 @@ impl Place {
     }
 }
 
-fn call_id(call: &RequestedCall) -> CallId {
-    CallId::new(call.id.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::script::{call, failed, finish, finished, known, ready, ready_in, returned, running, told};
     use super::*;
-    use crate::batch::{Append, Batch, Prepared, Verdict};
+    use crate::batch::{Append, Batch, Prepared, Sum, Verdict, Writes};
+    use crate::call::{Code, Status};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -442,7 +336,7 @@ mod tests {
         assert_eq!(batch.on_lost(0), None);
         assert_eq!(batch.on_outcome(7, returned("of nobody")), None);
         let result = finish(batch);
-        assert_eq!(told(&result), [("a", "first")]);
+        assert_eq!(told(&result), [("a", "Error: first")]);
         assert_eq!(result.context, Context::default());
     }
 
@@ -471,7 +365,7 @@ mod tests {
             ("text", "as you like"),
             ("json", r#"{"n":1}"#),
             ("run", "done"),
-            ("new", "there is no tool \"unknown\""),
+            ("new", "Error: there is no tool \"unknown\""),
         ];
         assert_eq!(told(&result), expected);
         let executed: Vec<_> =
@@ -555,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_reducer_that_fails_takes_no_answer_away() {
-        let slots = Slots::default().declare("total", crate::batch::Sum).unwrap();
+        let slots = Slots::default().declare("total", Sum).unwrap();
         let mut batch = ready(vec![call("a", "tool"), call("b", "tool")]);
         batch.on_outcome(0, returned("one").with_writes(Writes::default().with("total", 1)));
         batch.on_outcome(1, returned("two").with_writes(Writes::default().with("total", "two")));

@@ -50,6 +50,15 @@ impl Verdicts {
         self.0.get(id)
     }
 
+    /// Gives a verdict, unless there is one: the first stands, and `false` says so.
+    pub fn give(&mut self, id: &str, verdict: Verdict) -> bool {
+        let given = self.0.contains_key(id);
+        if !given {
+            self.decide(id, verdict);
+        }
+        !given
+    }
+
     /// Puts this verdict in the place of any that was given.
     pub(super) fn decide(&mut self, id: &str, verdict: Verdict) {
         self.0.insert(id.to_owned(), verdict);
@@ -74,6 +83,9 @@ mod tests {
             assert_eq!(verdicts.judge(&call, &Context::default(), &gate), &Verdict::Reject);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert!(!verdicts.give("1", Verdict::Proceed));
+        assert!(verdicts.give("2", Verdict::Proceed));
+        assert_eq!(verdicts.get("1"), Some(&Verdict::Reject));
     }
 
     #[test]

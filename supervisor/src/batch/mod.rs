@@ -5,8 +5,8 @@
 
 mod assemble;
 mod class;
-mod content;
 mod context;
+mod finished;
 mod gate;
 mod limits;
 mod pause;
@@ -18,9 +18,9 @@ mod script;
 mod slots;
 mod store;
 
-pub use assemble::{Assembled, Assembly, Finished, Plan, Settled, Withdrawal};
-pub use content::content;
+pub use assemble::{Assembled, Assembly, Plan, Settled};
 pub use context::{Context, Writes};
+pub use finished::Finished;
 pub use gate::{Gate, Verdict, Verdicts};
 pub use limits::{LimitReached, Limits};
 pub use pause::{AfterExecution, BeforeExecution, InconsistentPause, OnError, PauseState, UnreadablePause};

@@ -185,6 +185,12 @@ impl BeforeExecution {
     pub fn verdicts(&self) -> &Verdicts {
         &self.verdicts
     }
+
+    /// What the batch began with.
+    pub(super) fn round(&self, on_error: OnError) -> Round {
+        let (context, records) = (self.context.clone(), self.records.clone());
+        Round { context, records, remaining: self.remaining, on_error }
+    }
 }
 
 impl AfterExecution {
@@ -212,6 +218,12 @@ impl AfterExecution {
     /// All failures of the batch, also those that the model can mend.
     pub fn errors(&self) -> &[CallError] {
         &self.errors
+    }
+
+    /// What the batch began with, but that the records are those of now.
+    pub(super) fn round(&self, on_error: OnError) -> Round {
+        let (context, records) = (self.context.clone(), self.records.clone());
+        Round { context, records, remaining: self.remaining, on_error }
     }
 }
 

@@ -1,6 +1,7 @@
 //! From what a model has asked for to what is to be run: each call judged, or the whole batch paused.
 
-use super::assemble::{Assembly, Finished, Place};
+use super::assemble::{Assembly, Place};
+use super::finished::Finished;
 use super::pause::{BeforeExecution, OnError, PauseState};
 use super::{Context, Gate, ToolRecord, Verdict, Verdicts};
 use crate::call::RequestedCall;
@@ -79,23 +80,33 @@ impl Batch {
         Ok(Self { calls })
     }
 
+    /// The calls that somebody has to be asked about, in order: those of tools that there are.
+    pub fn to_be_judged(&self) -> impl Iterator<Item = &RequestedCall> {
+        self.calls.iter().filter_map(|(call, declared)| match declared {
+            Declared::Known { .. } => Some(call),
+            Declared::Unknown { .. } => None,
+        })
+    }
+
     /// Asks the gate about each call, in order; without a gate all proceed.
     pub fn prepare(self, gate: Option<&dyn Gate>, round: Round) -> Prepared {
         let mut verdicts = Verdicts::default();
-        for (call, declared) in &self.calls {
-            match (declared, gate) {
-                (Declared::Unknown { .. }, _) => {}
-                (Declared::Known { .. }, Some(gate)) => {
+        for call in self.to_be_judged() {
+            match gate {
+                Some(gate) => {
                     verdicts.judge(call, &round.context, gate);
                 }
-                (Declared::Known { .. }, None) => verdicts.decide(&call.id, Verdict::Proceed),
+                None => {
+                    verdicts.give(&call.id, Verdict::Proceed);
+                }
             }
         }
         self.prepare_judged(verdicts, round)
     }
 
-    /// The same where all that were to be asked about have their verdict.
-    pub(super) fn prepare_judged(self, verdicts: Verdicts, round: Round) -> Prepared {
+    /// The same where the verdicts were given in another way, such as by somebody who had to be awaited. A call without
+    /// one is rejected: what was not judged is not run.
+    pub fn prepare_judged(self, verdicts: Verdicts, round: Round) -> Prepared {
         let pending = self.calls.iter().find_map(|(call, declared)| match declared {
             Declared::Known { .. } if verdicts.get(&call.id) == Some(&Verdict::Pause) => Some(call.clone()),
             Declared::Known { .. } | Declared::Unknown { .. } => None,
@@ -122,7 +133,7 @@ fn place(call: RequestedCall, declared: Declared, verdicts: &Verdicts) -> Place 
         Some(Verdict::Reject) => Finished::rejected(&call, None),
         Some(Verdict::RejectBecause(reason)) => Finished::rejected(&call, Some(reason)),
         Some(Verdict::Reply(value)) => Finished::replied(&call, value),
-        // A tool that was not known when the batch was paused, and is now: what was not judged is not run.
+        // Also a tool that was not known when the batch was paused, and is now.
         None | Some(Verdict::Pause) => Finished::rejected(&call, Some("nobody was asked about it")),
     };
     Place::answered(call, finished, return_direct)

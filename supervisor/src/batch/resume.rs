@@ -3,7 +3,7 @@
 
 use super::assemble::{Assembly, Place};
 use super::pause::{AfterExecution, BeforeExecution, OnError, PauseState};
-use super::{Batch, BatchError, Declared, Prepared, Round, Verdict};
+use super::{Batch, BatchError, Declared, Prepared, Verdict};
 use crate::call::RequestedCall;
 
 /// What somebody has decided.
@@ -56,11 +56,10 @@ fn judged(
     on_error: OnError,
     declared: impl FnMut(&RequestedCall) -> Declared,
 ) -> Result<Prepared, ResumeError> {
-    let state = PauseState::BeforeExecution(pause.clone());
     let mut verdicts = pause.verdicts().clone();
     verdicts.decide(&pause.pending().id, verdict);
     let batch = Batch::new(pause.calls().to_vec(), declared)?;
-    Ok(batch.prepare_judged(verdicts, round(&state, on_error)))
+    Ok(batch.prepare_judged(verdicts, pause.round(on_error)))
 }
 
 fn retried(pause: &AfterExecution, mut declared: impl FnMut(&RequestedCall) -> Declared) -> Prepared {
@@ -75,12 +74,12 @@ fn retried(pause: &AfterExecution, mut declared: impl FnMut(&RequestedCall) -> D
         }
         (declared, failed)
     });
-    Prepared::Ready(Assembly::new(places, lane, round(&PauseState::AfterExecution(pause.clone()), OnError::Pause)))
+    Prepared::Ready(Assembly::new(places, lane, pause.round(OnError::Pause)))
 }
 
 fn left(pause: &AfterExecution, mut declared: impl FnMut(&RequestedCall) -> Declared) -> Prepared {
     let places = places(pause, |call| (declared(call), false));
-    Prepared::Ready(Assembly::new(places, false, round(&PauseState::AfterExecution(pause.clone()), OnError::Proceed)))
+    Prepared::Ready(Assembly::new(places, false, pause.round(OnError::Proceed)))
 }
 
 /// A place for each message: to be run, if `look` says so, or as it is.
@@ -106,22 +105,13 @@ fn places(pause: &AfterExecution, mut look: impl FnMut(&RequestedCall) -> (Decla
     places
 }
 
-fn round(state: &PauseState, on_error: OnError) -> Round {
-    Round {
-        context: state.context().clone(),
-        records: state.records().to_vec(),
-        remaining: state.remaining(),
-        on_error,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::script::{
-        failed, finished, known, log, paused, paused_after, paused_before, returned, running, told,
+        call, failed, finished, known, log, paused, paused_after, paused_before, ready_in, returned, running, told,
     };
     use super::*;
-    use crate::batch::{Plan, Writes};
+    use crate::batch::{Context, Plan, Round, Writes};
     use serde_json::json;
     use toolexec_protocol::failure::ErrorClass;
 
@@ -163,8 +153,7 @@ mod tests {
 
     #[test]
     fn calls_that_wait_for_approval_are_asked_for_one_after_the_other() {
-        use super::super::script::call;
-        let gate = |_: &RequestedCall, _: &crate::batch::Context| Verdict::Pause;
+        let gate = |_: &RequestedCall, _: &Context| Verdict::Pause;
         let calls = vec![call("a", "tool"), call("b", "tool")];
         let prepared = Batch::new(calls, known).unwrap().prepare(Some(&gate), Round::default());
         let Prepared::Paused(first) = prepared else { panic!("runs") };
@@ -177,8 +166,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_appeared_while_the_batch_was_paused_is_not_run_unasked() {
-        use super::super::script::call;
-        let gate = |_: &RequestedCall, _: &crate::batch::Context| Verdict::Pause;
+        let gate = |_: &RequestedCall, _: &Context| Verdict::Pause;
         let calls = vec![call("a", "unknown"), call("b", "tool")];
         let Prepared::Paused(state) = Batch::new(calls, known).unwrap().prepare(Some(&gate), Round::default()) else {
             panic!("runs")
@@ -199,7 +187,7 @@ mod tests {
         batch.on_outcome(3, returned("of d").with_writes(write("d")));
         batch.on_outcome(1, returned("of b").with_writes(write("b")));
         let result = finished(batch.finish(&log()));
-        assert_eq!(told(&result), [("a", "1.10"), ("b", "of b"), ("c", "no such file"), ("d", "of d")]);
+        assert_eq!(told(&result), [("a", "1.10"), ("b", "of b"), ("c", "Error: no such file"), ("d", "of d")]);
         // In call order, as if nothing had failed.
         assert_eq!(result.context.get("log"), Some(&json!(["a", "b", "d"])));
         assert_eq!(result.errors.iter().map(|error| error.id.as_str()).collect::<Vec<_>>(), ["c"]);
@@ -218,8 +206,29 @@ mod tests {
         assert_eq!(batch.plan(), Plan::Free(vec![3]));
         batch.on_outcome(3, returned("of d").with_writes(write("d")));
         let result = finished(batch.finish(&log()));
-        assert_eq!(told(&result), [("a", "1.10"), ("b", "of b"), ("c", "no such file"), ("d", "of d")]);
+        assert_eq!(told(&result), [("a", "1.10"), ("b", "of b"), ("c", "Error: no such file"), ("d", "of d")]);
         assert_eq!(result.context.get("log"), Some(&json!(["a", "b", "d"])));
+    }
+
+    #[test]
+    fn what_a_closed_engine_did_not_run_waits_for_another_where_the_policy_is_to_pause() {
+        let round = Round { on_error: OnError::Pause, ..Round::default() };
+        let mut batch = ready_in(vec![call("a", "tool"), call("b", "tool")], round);
+        assert!(batch.on_started(0));
+        batch.on_closed();
+        batch.on_outcome(0, returned("just in time"));
+        let state = paused(batch.finish(&log()));
+        assert_eq!(running(go_on(&state, Decision::Retry)).plan(), Plan::Free(vec![1]));
+    }
+
+    #[test]
+    fn a_cancelled_batch_does_not_wait_for_anybody() {
+        let round = Round { on_error: OnError::Pause, ..Round::default() };
+        let mut batch = ready_in(vec![call("a", "tool")], round);
+        assert!(batch.on_started(0));
+        batch.on_cancelled();
+        batch.on_outcome(0, failed(ErrorClass::Environment, "no network"));
+        assert_eq!(told(&finished(batch.finish(&log()))), [("a", "Error: no network")]);
     }
 
     #[test]
@@ -227,7 +236,12 @@ mod tests {
         let batch = running(go_on(&paused_after(), Decision::Proceed));
         assert!(batch.is_complete());
         let result = finished(batch.finish(&log()));
-        let expected = [("a", "1.10"), ("b", "not logged in"), ("c", "no such file"), ("d", "the disk is full")];
+        let expected = [
+            ("a", "1.10"),
+            ("b", "Error: not logged in"),
+            ("c", "Error: no such file"),
+            ("d", "Error: the disk is full"),
+        ];
         assert_eq!(told(&result), expected);
         assert_eq!(result.errors.iter().map(|error| error.id.as_str()).collect::<Vec<_>>(), ["b", "c", "d"]);
         assert_eq!(result.context.get("log"), Some(&json!(["a"])));

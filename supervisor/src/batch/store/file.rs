@@ -47,7 +47,7 @@ impl FileStore {
             .map_err(file_error("written to", &self.directory))
     }
 
-    /// Without this a loss of power could bring back a file that was taken, and a batch would be resumed twice.
+    /// Makes what was renamed or removed last over a loss of power.
     fn sync_directory(&self) -> Result<(), StoreError> {
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
@@ -91,16 +91,15 @@ impl PauseStore for FileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(file_error("taken", &path)(error)),
         }
-        let state = match read(key, &taken, &path) {
-            Ok(state) => state,
+        // Before anybody gets the state: or a loss of power could bring it back, to be resumed twice.
+        match self.sync_directory().and_then(|()| read(key, &taken, &path)) {
+            // Here the file is removed; should that fail, its name is one that nobody reads.
+            Ok(state) => Ok(state),
             Err(error) => {
                 put_back(taken, &path)?;
-                return Err(error);
+                Err(error)
             }
-        };
-        taken.close().map_err(file_error("removed", &path))?;
-        self.sync_directory()?;
-        Ok(state)
+        }
     }
 
     fn remove(&self, key: &str) -> Result<bool, StoreError> {
@@ -116,8 +115,8 @@ impl PauseStore for FileStore {
     }
 }
 
-/// Another process has replaced the state by one that cannot be read, between the look and the taking. A state that was
-/// saved since has the better right to the name.
+/// Nobody gets the state: another process has replaced it by one that cannot be read, between the look and the taking,
+/// or the disk has failed. A state that was saved since has the better right to the name.
 fn put_back(taken: TempPath, path: &Path) -> Result<(), StoreError> {
     match taken.persist_noclobber(path) {
         Ok(()) => Ok(()),

@@ -97,26 +97,30 @@ pub enum StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::script::{any_pause, paused_after, paused_before};
+    use crate::batch::script::{any_pause, finished, known, log, paused_after, paused_before, returned, running};
+    use crate::batch::{Decision, OnError, Writes, resume};
     use proptest::prelude::*;
+    use std::fs;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
     use std::sync::Barrier;
     use std::thread;
     use tempfile::TempDir;
 
     /// A way to open a store in this directory once more, as another process would.
-    type Open = fn(&TempDir) -> Box<dyn PauseStore>;
+    type Open = fn(&Path) -> Box<dyn PauseStore>;
 
     fn stores() -> Vec<Open> {
         vec![
-            |directory| Box::new(FileStore::open(directory.path().join("pauses")).unwrap()),
+            |directory| Box::new(FileStore::open(directory.join("pauses")).unwrap()),
             #[cfg(feature = "sqlite")]
-            |directory| Box::new(SqliteStore::open(directory.path().join("pauses.db")).unwrap()),
+            |directory| Box::new(SqliteStore::open(directory.join("pauses.db")).unwrap()),
         ]
     }
 
-    fn check(promise: impl Fn(&TempDir, Open)) {
+    fn check(promise: impl Fn(&Path, Open)) {
         for open in stores() {
-            promise(&TempDir::new().unwrap(), open);
+            promise(TempDir::new().unwrap().path(), open);
         }
     }
 
@@ -205,6 +209,80 @@ mod tests {
                 }
             });
         });
+    }
+
+    #[test]
+    fn many_who_open_a_new_store_at_once_all_get_it() {
+        check(|_, open| {
+            for _ in 0..5 {
+                let directory = TempDir::new().unwrap();
+                let start = Barrier::new(6);
+                thread::scope(|scope| {
+                    for number in 0..6 {
+                        let (directory, start) = (directory.path(), &start);
+                        scope.spawn(move || {
+                            start.wait();
+                            open(directory).save(&number.to_string(), &paused_before()).unwrap();
+                        });
+                    }
+                });
+            }
+        });
+    }
+
+    /// Which store a process of [`of_many_processes_one_resumes_what_another_has_stored`] takes from, and where it is.
+    const STORE: &str = "TOOLEXEC_TEST_STORE";
+    const DIRECTORY: &str = "TOOLEXEC_TEST_STORE_DIRECTORY";
+
+    #[test]
+    fn of_many_processes_one_resumes_what_another_has_stored() {
+        for (number, open) in stores().into_iter().enumerate() {
+            let directory = TempDir::new().unwrap();
+            open(directory.path()).save("talk", &paused_after()).unwrap();
+            let takers: Vec<_> = (0..4)
+                .map(|_| {
+                    Command::new(std::env::current_exe().unwrap())
+                        .args(["--exact", "batch::store::tests::takes_and_resumes", "--ignored"])
+                        .env(STORE, number.to_string())
+                        .env(DIRECTORY, directory.path())
+                        .stdout(Stdio::null())
+                        .spawn()
+                        .unwrap()
+                })
+                .collect();
+            for mut taker in takers {
+                assert!(taker.wait().unwrap().success());
+            }
+            let results: Vec<_> = fs::read_dir(directory.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "result"))
+                .collect();
+            let [result] = results.as_slice() else { panic!("{results:?}") };
+            assert_eq!(fs::read_to_string(result).unwrap(), r#"{"log":["a","d"],"digits":12345678901234567890123}"#);
+            assert_eq!(open(directory.path()).load("talk").unwrap(), None);
+        }
+    }
+
+    /// The other process: it leaves a file if the pause was its own to resume.
+    #[test]
+    #[ignore = "run by another test, in a process of its own"]
+    fn takes_and_resumes() {
+        let (Ok(number), Some(directory)) = (std::env::var(STORE), std::env::var_os(DIRECTORY)) else {
+            return;
+        };
+        let open = stores()[number.parse::<usize>().unwrap()];
+        let directory = PathBuf::from(directory);
+        let Some(state) = open(&directory).take("talk").unwrap() else {
+            return;
+        };
+        let mut batch = running(resume(&state, Decision::Retry, OnError::Proceed, known).unwrap());
+        batch.on_outcome(3, returned("of d").with_writes(Writes::default().with("log", "d")));
+        batch.on_outcome(1, returned("of b"));
+        let context = finished(batch.finish(&log())).context;
+        let result =
+            format!(r#"{{"log":{},"digits":{}}}"#, context.get("log").unwrap(), context.get("digits").unwrap());
+        fs::write(directory.join(format!("{}.result", std::process::id())), result).unwrap();
     }
 
     proptest! {

@@ -2,15 +2,19 @@
 
 use super::{PauseStore, StoreError};
 use crate::batch::pause::{PauseState, UnreadablePause};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long one process waits for another's transaction: 5 s, where each takes some milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long it is left alone between two attempts to set it up: 5 ms.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What `user_version` says of a database of this form.
 const SCHEMA: i64 = 1;
@@ -35,9 +39,8 @@ impl SqliteStore {
             .open(&path)
             .map_err(|source| StoreError::File { doing: "made", path: path.clone(), source })?;
         let mut connection = Connection::open(&path).map_err(database_error("opened", &path))?;
-        prepare(&mut connection)
-            .map_err(database_error("set up", &path))?
-            .map_err(|found| StoreError::Schema { path: path.clone(), found })?;
+        let prepared = patiently(|| prepare(&mut connection)).map_err(database_error("set up", &path))?;
+        prepared.map_err(|found| StoreError::Schema { path: path.clone(), found })?;
         Ok(Self { path, connection: Mutex::new(connection) })
     }
 
@@ -97,6 +100,22 @@ impl PauseStore for SqliteStore {
 
 fn select(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     connection.query_row("SELECT state FROM pause WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+/// Tries again while another process has the database: SQLite waits for that by itself, but not where a file gets its
+/// write-ahead log, which several that open a new one all want to do.
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && Instant::now() < deadline => thread::sleep(PAUSE),
+            result => return result,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Brings a new database into its form; `Err` in `Ok` says what else the database is.
