@@ -171,7 +171,7 @@ impl Executor {
     /// Runs one call to its one outcome. Dropping the future in the middle kills the call's whole tree.
     pub async fn call(&self, call: ToolCall) -> Outcome {
         let ToolCall { id, work, options } = call;
-        let CallOptions { cancel, timeout, output } = options;
+        let CallOptions { cancel, timeout, output, answer: _ } = options;
         let (tool, prepared, mut policy): (Arc<str>, _, _) = match work {
             Work::Command { command, policy } => {
                 (last_part(&command.program).into(), Prepared::Command(command), policy)

@@ -16,6 +16,7 @@ pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod deadline;
+pub mod engine;
 mod executor;
 pub mod filter;
 mod invoke;

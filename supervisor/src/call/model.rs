@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -48,11 +49,12 @@ impl ToolCall {
         let Work::Tool { name, arguments } = work else {
             return None;
         };
-        let CallOptions { cancel, timeout, output: OutputMode::Collect } = options else {
+        let CallOptions { cancel, timeout, output: OutputMode::Collect, answer } = options else {
             return None;
         };
         let work = Work::Tool { name: name.clone(), arguments: arguments.clone() };
-        let options = CallOptions { cancel: cancel.clone(), timeout: *timeout, output: OutputMode::Collect };
+        let (cancel, answer) = (cancel.clone(), answer.clone());
+        let options = CallOptions { cancel, timeout: *timeout, output: OutputMode::Collect, answer };
         Some(Self { id: id.clone(), work, options })
     }
 
@@ -92,6 +94,9 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// Where the output goes.
     pub output: OutputMode,
+    /// What somebody has said when they were asked about this call: that it may run, or why not. All attempts share it, so that
+    /// nobody is asked again.
+    pub(crate) answer: Option<Arc<OnceLock<Result<(), String>>>>,
 }
 
 /// Where a call's output goes.

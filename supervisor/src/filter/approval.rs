@@ -3,15 +3,11 @@
 use super::chain::{Answer, call_once};
 use crate::Executor;
 use crate::call::{CallId, Code, Outcome, ToolCall, Work};
-use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
-
-/// How many answers are remembered: 4096, the newest ones. A call id is asked about once as long as its answer is among them.
-const REMEMBERED: usize = 4096;
 
 /// A call that waits for an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,13 +29,12 @@ pub enum Approval {
     Refused(String),
 }
 
-/// Asks before a tool that is declared `sensitive` runs. The answer may take its time: the tool's limit begins later. One call id
-/// is asked about once, so that a retry never asks again.
+/// Asks before a tool that is declared `sensitive` runs. The answer may take its time: the tool's limit begins later. A call is asked
+/// about once, however often it is tried.
 #[derive(Clone)]
 pub struct ApprovalLayer<A> {
     executor: Arc<Executor>,
     ask: A,
-    answers: Arc<Mutex<Answers>>,
 }
 
 impl<A, F> ApprovalLayer<A>
@@ -49,7 +44,7 @@ where
 {
     /// For the tools of this executor; `ask` answers.
     pub fn new(executor: Arc<Executor>, ask: A) -> Self {
-        Self { executor, ask, answers: Arc::default() }
+        Self { executor, ask }
     }
 }
 
@@ -57,9 +52,7 @@ impl<S, A: Clone> Layer<S> for ApprovalLayer<A> {
     type Service = ApprovalService<S, A>;
 
     fn layer(&self, inner: S) -> ApprovalService<S, A> {
-        let Self { executor, ask, answers } = self;
-        let (executor, answers) = (Arc::clone(executor), Arc::clone(answers));
-        ApprovalService { inner, executor, ask: ask.clone(), answers }
+        ApprovalService { inner, executor: Arc::clone(&self.executor), ask: self.ask.clone() }
     }
 }
 
@@ -69,7 +62,6 @@ pub struct ApprovalService<S, A> {
     inner: S,
     executor: Arc<Executor>,
     ask: A,
-    answers: Arc<Mutex<Answers>>,
 }
 
 impl<S, A, F> Service<ToolCall> for ApprovalService<S, A>
@@ -100,28 +92,31 @@ where
                 return Box::pin(async move { Ok(call_once(inner, call).await) });
             }
         };
-        let known = lock(&self.answers).get(&request.id);
-        let answer = known.is_none().then(|| (self.ask)(request.clone()));
-        let answers = Arc::clone(&self.answers);
+        let remembered = call.options.answer.clone();
+        let known = remembered.as_ref().and_then(|answer| answer.get().cloned());
+        let asked = known.is_none().then(|| (self.ask)(request.clone()));
         Box::pin(async move {
-            let answer = match (known, answer) {
+            let answer = match (known, asked) {
                 (Some(known), _) => known,
-                (None, Some(answer)) => {
+                (None, Some(asked)) => {
                     let answer = tokio::select! {
                         biased;
-                        answer = answer => answer,
-                        () = withdrawn(&call) => {
-                            return Ok(Outcome::withdrawn(call.id, &request.tool));
-                        }
+                        answer = asked => answer,
+                        () = withdrawn(&call) => return Ok(Outcome::withdrawn(call.id, &request.tool)),
                     };
-                    lock(&answers).remember(request.id.clone(), answer.clone());
+                    let answer = match answer {
+                        Approval::Granted => Ok(()),
+                        Approval::Refused(why) => Err(why),
+                    };
+                    // The first answer counts; there is no second, since attempts never overlap.
+                    remembered.map(|remembered| remembered.set(answer.clone()));
                     answer
                 }
-                (None, None) => Approval::Refused("nobody was asked".into()),
+                (None, None) => Err(String::new()),
             };
             Ok(match answer {
-                Approval::Granted => call_once(inner, call).await,
-                Approval::Refused(why) => {
+                Ok(()) => call_once(inner, call).await,
+                Err(why) => {
                     let text = if why.is_empty() { "rejected".to_owned() } else { format!("rejected: {why}") };
                     Outcome::rejected(request.id, &request.tool, Code::NotApproved, text)
                 }
@@ -134,34 +129,5 @@ async fn withdrawn(call: &ToolCall) {
     match &call.options.cancel {
         Some(token) => token.cancelled().await,
         None => std::future::pending().await,
-    }
-}
-
-fn lock(answers: &Mutex<Answers>) -> std::sync::MutexGuard<'_, Answers> {
-    // Nothing under this lock can panic half-way through a change.
-    answers.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The newest answers.
-#[derive(Default)]
-struct Answers {
-    by_call: HashMap<CallId, Approval>,
-    order: VecDeque<CallId>,
-}
-
-impl Answers {
-    fn get(&self, call: &CallId) -> Option<Approval> {
-        self.by_call.get(call).cloned()
-    }
-
-    fn remember(&mut self, call: CallId, answer: Approval) {
-        if self.by_call.insert(call.clone(), answer).is_none() {
-            self.order.push_back(call);
-        }
-        while self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.by_call.remove(&oldest);
-        }
     }
 }

@@ -59,7 +59,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, call: ToolCall) -> Answer {
+    fn call(&mut self, mut call: ToolCall) -> Answer {
         let policy = match &call.work {
             Work::Tool { name, .. } => self.executor.tools().get(name).and_then(|tool| tool.declared.retry),
             Work::Command { .. } => None,
@@ -77,6 +77,8 @@ where
             .with_jitter()
             .with_max_times(usize::try_from(policy.max.get()).unwrap_or(usize::MAX))
             .build();
+        // What is answered for one attempt is answered for all.
+        call.options.answer.get_or_insert_default();
         Box::pin(async move {
             let mut next = call.again();
             let mut outcome = call_once(inner, call).await;
