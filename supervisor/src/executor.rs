@@ -1,6 +1,6 @@
 //! The executor: wires the parts, and gives every call exactly one outcome.
 
-use crate::call::{CallOptions, Code, Outcome, Place, ToolCall, Work};
+use crate::call::{CallOptions, Code, Context, Outcome, Place, ToolCall, Work};
 use crate::catalogue::{Prepared, ToolTable};
 use crate::deadline::{WatchdogError, WatchdogThread};
 use crate::invoke::{self, HostPlan, HostSettings, HostThreads, Plan, task_of};
@@ -171,17 +171,17 @@ impl Executor {
     /// Runs one call to its one outcome. Dropping the future in the middle kills the call's whole tree.
     pub async fn call(&self, call: ToolCall) -> Outcome {
         let ToolCall { id, work, options } = call;
-        let CallOptions { cancel, timeout, output, answer: _ } = options;
-        let (tool, prepared, mut policy): (Arc<str>, _, _) = match work {
+        let CallOptions { cancel, timeout, output, context, answer: _ } = options;
+        let (tool, prepared, mut policy, reads_context): (Arc<str>, _, _, _) = match work {
             Work::Command { command, policy } => {
-                (last_part(&command.program).into(), Prepared::Command(command), policy)
+                (last_part(&command.program).into(), Prepared::Command(command), policy, false)
             }
             Work::Tool { name, arguments } => {
                 let Some(spec) = self.tools.get(&name) else {
                     return Outcome::rejected(id, &name, Code::UnknownTool, self.tools.unknown(&name));
                 };
                 match spec.prepare(&arguments) {
-                    Ok(prepared) => (name.into(), prepared, spec.policy.clone()),
+                    Ok(prepared) => (name.into(), prepared, spec.policy.clone(), spec.declared.context),
                     Err(error) => return Outcome::rejected(id, &name, Code::InvalidArguments, error.to_string()),
                 }
             }
@@ -200,7 +200,8 @@ impl Executor {
                 (Task::Tool { name: tool.to_string(), arguments: arguments.into_bytes() }, None)
             }
             Prepared::Host { body, arguments } => {
-                let plan = HostPlan { id, tool, body, arguments, policy, cancel };
+                let context = if reads_context { context } else { Context::default() };
+                let plan = HostPlan { id, tool, body, arguments, policy, cancel, context };
                 return invoke::run_on_host(&self.host, plan, &self.closing).await;
             }
             Prepared::Command(command) => match task_of(command) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use toolexec::batch::{Context, Settled, ToolExecutionResult, ToolRecord, Verdict};
+use toolexec::batch::{Append, Context, Settled, Slots, ToolExecutionResult, ToolRecord, Verdict};
 use toolexec::call::{Code, Policy, RequestedCall, Status, Termination};
 use toolexec::catalogue::{Body, CommandTemplate, Declared, HostBody, ToolSpec, ToolTable};
 use toolexec::engine::{
@@ -338,6 +338,46 @@ fn observer_hears_of_each_executed_call_once_and_may_panic() {
             let mut heard = heard.lock().unwrap().clone();
             heard.sort();
             assert_eq!(heard, ["a", "b", "e"], "{name}");
+        }
+    });
+}
+
+#[test]
+fn writes_come_together_at_the_end_and_none_from_a_call_that_failed() {
+    let notes = HostBody::asynchronous(|arguments, call| async move {
+        let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap();
+        let x = arguments["x"].as_str().unwrap().to_owned();
+        call.write("notes", format!("dropped {x}"));
+        call.write("notes", x.clone());
+        let seen = call.context().get("notes").cloned().unwrap_or_default();
+        match x.as_str() {
+            "fails" => Err("no".into()),
+            "hangs" => std::future::pending().await,
+            // The last of the call order is the first to end.
+            "slow" => {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                Ok(seen.to_string())
+            }
+            _ => Ok(seen.to_string()),
+        }
+    });
+    let reads = |spec: ToolSpec| ToolSpec { declared: Declared { context: true, ..spec.declared }, ..spec };
+    let tools = vec![reads(limited(100, host("note", notes.clone()))), host("blind", notes)];
+    with(tools, async |executor| {
+        for (name, engine) in engines(&executor) {
+            let slots = Slots::default().declare("notes", Append).unwrap();
+            let context = Context::default().with("notes", serde_json::json!(["before"]));
+            let options = BatchOptions { context, slots: Arc::new(slots), ..Default::default() };
+            let calls = [("a", "slow"), ("b", "fails"), ("c", "quick"), ("d", "hangs")];
+            let mut calls = calls.map(|(id, x)| call(id, "note", x)).to_vec();
+            calls.push(call("e", "blind", "unseen"));
+            let result = execute(&engine, calls, options).await;
+            let told: Vec<&str> = contents(&result).into_iter().map(|(_, content)| content).collect();
+            let snapshot = r#"["before"]"#;
+            let timed_out = "Error: tool call timed out after 100ms";
+            assert_eq!(told, [snapshot, "Error: no", snapshot, timed_out, "null"], "{name}");
+            let expected = serde_json::json!(["before", "slow", "quick", "unseen"]);
+            assert_eq!(result.context.get("notes"), Some(&expected), "{name}");
         }
     });
 }

@@ -5,7 +5,6 @@
 
 mod assemble;
 mod class;
-mod context;
 mod finished;
 mod gate;
 mod limits;
@@ -18,8 +17,8 @@ mod script;
 mod slots;
 mod store;
 
+pub use crate::call::{Context, Writes};
 pub use assemble::{Assembled, Assembly, Plan, Settled};
-pub use context::{Context, Writes};
 pub use finished::Finished;
 pub use gate::{Gate, Verdict, Verdicts};
 pub use limits::{LimitReached, Limits};

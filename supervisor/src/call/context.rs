@@ -1,7 +1,8 @@
 //! What a tool that runs in the host's own process knows of its call.
 
-use super::CallId;
-use std::sync::{Arc, OnceLock};
+use super::{CallId, Context, Writes};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -36,16 +37,20 @@ struct Shared {
     reason: OnceLock<StopReason>,
     /// Cancelled when the tool is not waited for any more.
     given_up: CancellationToken,
+    context: Context,
+    writes: Mutex<Writes>,
 }
 
 impl CallContext {
-    pub(crate) fn new(id: CallId, tool: Arc<str>) -> Self {
+    pub(crate) fn new(id: CallId, tool: Arc<str>, context: Context) -> Self {
         let shared = Shared {
             id,
             tool,
             token: CancellationToken::new(),
             reason: OnceLock::new(),
             given_up: CancellationToken::new(),
+            context,
+            writes: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -82,6 +87,24 @@ impl CallContext {
         self.shared.token.child_token()
     }
 
+    /// The slots that calls have in common, as they were when the batch began: nobody sees what a sibling writes. Empty unless the tool
+    /// declares that it reads them.
+    pub fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    /// Wants this value written into a slot. It takes effect when the whole batch is over, together with what the other calls
+    /// have written, and only if this call succeeds. The last of several values for one slot counts.
+    pub fn write(&self, slot: impl Into<String>, value: impl Into<Value>) {
+        // Nothing under this lock can panic half-way through a change.
+        let mut writes = self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        *writes = std::mem::take(&mut *writes).with(slot, value);
+    }
+
+    pub(crate) fn take_writes(&self) -> Writes {
+        std::mem::take(&mut self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(crate) fn stop(&self, reason: StopReason) {
         // Before the token, so that whoever sees that one sees the reason.
         let _the_first_counts = self.shared.reason.set(reason);
@@ -104,7 +127,7 @@ mod tests {
     use super::*;
 
     fn call() -> CallContext {
-        CallContext::new(CallId::new("c"), "t".into())
+        CallContext::new(CallId::new("c"), "t".into(), Context::default())
     }
 
     #[test]

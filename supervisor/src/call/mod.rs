@@ -9,6 +9,7 @@ mod outcome;
 mod output;
 mod receipt;
 mod signal;
+mod snapshot;
 
 pub use context::{CallContext, StopReason};
 pub use exchange::{RequestedCall, ToolReturn};
@@ -22,4 +23,5 @@ pub use outcome::{Code, Exit, NotRun, Outcome, Status, Termination, Timing, Usag
 pub use output::{Captured, Collector, OutputChunk, OutputStream};
 pub use receipt::{KillReason, Receipt};
 pub use signal::signal_name;
+pub use snapshot::{Context, Writes};
 pub use toolexec_protocol::failure::ErrorClass;

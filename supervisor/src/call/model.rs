@@ -1,7 +1,7 @@
 //! What a caller asks for.
 
-use super::CallId;
 use super::output::OutputChunk;
+use super::{CallId, Context};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
@@ -49,12 +49,12 @@ impl ToolCall {
         let Work::Tool { name, arguments } = work else {
             return None;
         };
-        let CallOptions { cancel, timeout, output: OutputMode::Collect, answer } = options else {
+        let CallOptions { cancel, timeout, output: OutputMode::Collect, context, answer } = options else {
             return None;
         };
         let work = Work::Tool { name: name.clone(), arguments: arguments.clone() };
-        let (cancel, answer) = (cancel.clone(), answer.clone());
-        let options = CallOptions { cancel, timeout: *timeout, output: OutputMode::Collect, answer };
+        let (cancel, context, answer) = (cancel.clone(), context.clone(), answer.clone());
+        let options = CallOptions { cancel, timeout: *timeout, output: OutputMode::Collect, context, answer };
         Some(Self { id: id.clone(), work, options })
     }
 
@@ -94,6 +94,8 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// Where the output goes.
     pub output: OutputMode,
+    /// What the tool sees of the slots that calls have in common, where it declares that it reads them.
+    pub context: Context,
     /// What somebody has said when they were asked about this call: that it may run, or why not. All attempts share it, so that
     /// nobody is asked again.
     pub(crate) answer: Option<Arc<OnceLock<Result<(), String>>>>,

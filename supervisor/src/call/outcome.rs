@@ -1,6 +1,6 @@
 //! What came of a call: one object for the library, the command line and logs.
 
-use super::{CallId, Captured, Receipt, signal_name};
+use super::{CallId, Captured, Receipt, Writes, signal_name};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use toolexec_protocol::failure::ErrorClass;
@@ -46,6 +46,9 @@ pub struct Outcome {
     pub usage: Option<Usage>,
     /// The proof of their end; `None` when nothing was started.
     pub receipt: Option<Receipt>,
+    /// What the call has written into the slots that calls have in common; only where it went well. Not in the JSON form.
+    #[serde(skip)]
+    pub writes: Writes,
     /// Which way a command's program could not be run. Not in the JSON form, where `message` says it.
     #[serde(skip)]
     pub not_run: Option<NotRun>,
@@ -85,6 +88,7 @@ impl Outcome {
             timing: Timing::default(),
             usage: None,
             receipt: None,
+            writes: Writes::default(),
             not_run: None,
         }
     }

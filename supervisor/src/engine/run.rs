@@ -2,7 +2,7 @@
 
 use super::{BatchOptions, ExecuteError, Executed, Pending, ToolResultObserver};
 use crate::batch::{Assembled, Assembly, Batch, Declared, Finished, Plan, Prepared, Round, Settled, resume};
-use crate::call::{CallId, RequestedCall, ToolCall};
+use crate::call::{CallId, Context, RequestedCall, ToolCall};
 use crate::filter::Chain;
 use futures_util::future::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -120,7 +120,8 @@ impl Engine {
                         && let Some(call) = assembly.call(index).cloned()
                         && assembly.on_started(index)
                     {
-                        running.push(self.call(index, call, withdrawn.clone(), place));
+                        let context = assembly.context().clone();
+                        running.push(self.call(index, call, context, withdrawn.clone(), place));
                     }
                 }
             }
@@ -142,6 +143,7 @@ impl Engine {
         &self,
         index: usize,
         call: RequestedCall,
+        context: Context,
         cancel: CancellationToken,
         place: Option<OwnedSemaphorePermit>,
     ) -> (usize, Option<Finished>) {
@@ -151,11 +153,16 @@ impl Engine {
         made.options.cancel = Some(cancel);
         // By yielding to what the tool declares, and not by taking the shorter one.
         made.options.timeout = self.default_timeout.filter(|_| undeclared);
+        made.options.context = context;
         let outcome = AssertUnwindSafe(self.chain.call(made)).catch_unwind().await;
         drop(place);
         if outcome.is_err() {
             tracing::error!("a filter has panicked; its call is told as lost");
         }
-        (index, outcome.ok().map(Finished::new))
+        let finished = outcome.ok().map(|mut outcome| {
+            let writes = std::mem::take(&mut outcome.writes);
+            Finished::new(outcome).with_writes(writes)
+        });
+        (index, finished)
     }
 }

@@ -4,7 +4,7 @@
 //! thread goes on, what it still returns is dropped, and it is counted until it ends.
 
 use super::classify::{End, HostEnd, Work, classify};
-use crate::call::{CallContext, CallId, Outcome, Policy, StopReason, Timing};
+use crate::call::{CallContext, CallId, Context, Outcome, Policy, Status, StopReason, Timing};
 use crate::catalogue::{HostBody, Returned};
 use crate::deadline::Moment;
 use crate::pool::Refusal;
@@ -161,12 +161,14 @@ pub(crate) struct HostPlan {
     pub(crate) arguments: String,
     pub(crate) policy: Policy,
     pub(crate) cancel: Option<CancellationToken>,
+    /// What the tool sees of the slots that calls have in common.
+    pub(crate) context: Context,
 }
 
 /// Runs one call to its one outcome.
 pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
-    let HostPlan { id, tool, body, arguments, policy, cancel } = plan;
+    let HostPlan { id, tool, body, arguments, policy, cancel, context } = plan;
     let place = threads.place(&policy, cancel.as_ref(), closing).await;
     let runtime = place.and_then(|place| {
         let runtime = threads.handle();
@@ -184,7 +186,7 @@ pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &Cancell
         }
     };
 
-    let call = CallContext::new(id.clone(), Arc::clone(&tool));
+    let call = CallContext::new(id.clone(), Arc::clone(&tool), context);
     let work = body.begin(arguments, call.clone());
     let state = Arc::new(Execution { state: AtomicU8::new(RUNNING), abandoned: Arc::clone(&threads.abandoned) });
     let (sender, mut returned) = oneshot::channel();
@@ -218,6 +220,9 @@ pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &Cancell
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
     classify(&End::Host(end), &policy, &Work::Tool).fill(&mut outcome);
+    if outcome.status == Status::Ok {
+        outcome.writes = call.take_writes();
+    }
     outcome.timing = Timing {
         queue_us,
         start_us: 0,

@@ -171,6 +171,13 @@ impl Tool {
         self
     }
 
+    /// In this process: it reads the slots that calls have in common ([`CallContext::context`]).
+    #[must_use]
+    pub fn reads_context(mut self) -> Self {
+        self.spec.declared.context = true;
+        self
+    }
+
     /// Everything else that a policy says.
     #[must_use]
     pub fn with_policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
