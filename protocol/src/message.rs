@@ -93,6 +93,15 @@ pub enum Task {
         /// Its arguments: the text of a JSON object.
         arguments: Vec<u8>,
     },
+    /// The same for a tool that reads the slots that calls have in common.
+    ToolInContext {
+        /// Its name.
+        name: String,
+        /// Its arguments: the text of a JSON object.
+        arguments: Vec<u8>,
+        /// The slots with their values: the text of a JSON object.
+        context: Vec<u8>,
+    },
 }
 
 /// An external program and all that it gets.
@@ -166,6 +175,13 @@ pub enum Report {
     Failure(Failure),
     /// The worker program has no tool of that name.
     UnknownTool,
+    /// A tool returned, and wants something written into the slots that calls have in common.
+    Written {
+        /// The text of a JSON value.
+        value: Vec<u8>,
+        /// The slots to be written with their values: the text of a JSON object.
+        writes: Vec<u8>,
+    },
 }
 
 /// How a process ended.

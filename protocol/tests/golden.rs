@@ -270,6 +270,7 @@ fn supervisor_to_worker() {
                 vec!["Command", directory, stdin]
             }
             Task::Tool { name: _, arguments: _ } => vec!["Tool"],
+            Task::ToolInContext { name: _, arguments: _, context: _ } => vec!["ToolInContext"],
         }
     }
     let command = CommandTask {
@@ -320,9 +321,28 @@ fn supervisor_to_worker() {
                 message: call(Task::Tool { name: "add".into(), arguments: b"{}".to_vec() }),
                 bytes: "00000000 8877665544332211 01 01000000 0300000000000000 616464 0200000000000000 7b7d",
             },
+            Golden {
+                form: "ToolInContext",
+                message: call(Task::ToolInContext {
+                    name: "add".into(),
+                    arguments: b"{}".to_vec(),
+                    context: b"{ }".to_vec(),
+                }),
+                bytes: "00000000 8877665544332211 01 02000000
+                        0300000000000000 616464 0200000000000000 7b7d 0300000000000000 7b207d",
+            },
         ],
         forms,
-        &["Command", "Tool", "in scratch", "in a directory", "no input", "bytes as input", "a descriptor as input"],
+        &[
+            "Command",
+            "Tool",
+            "ToolInContext",
+            "in scratch",
+            "in a directory",
+            "no input",
+            "bytes as input",
+            "a descriptor as input",
+        ],
     );
 }
 
@@ -356,6 +376,7 @@ fn worker_to_supervisor() {
                 },
             ],
             Report::UnknownTool => vec!["UnknownTool"],
+            Report::Written { value: _, writes: _ } => vec!["Written"],
         }
     }
     fn reply(form: &'static str, report: Report, bytes: &'static str) -> Golden<FromWorker> {
@@ -424,6 +445,13 @@ fn worker_to_supervisor() {
                  20000000 0500000000000000 0600000000000000 01",
             ),
             reply(
+                "written",
+                Report::Written { value: b"[1]".to_vec(), writes: b"{}".to_vec() },
+                "00000000 1000000000000000
+                 05000000 0300000000000000 5b315d 0200000000000000 7b7d
+                 20000000 0500000000000000 0600000000000000 01",
+            ),
+            reply(
                 "transient failure",
                 failed(ErrorClass::Transient, "no"),
                 "00000000 1000000000000000
@@ -477,6 +505,7 @@ fn worker_to_supervisor() {
             "semantic",
             "environment",
             "UnknownTool",
+            "Written",
         ],
     );
 }

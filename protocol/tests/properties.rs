@@ -287,6 +287,11 @@ fn to_worker() -> impl Strategy<Value = ToWorker> {
     let task = prop_oneof![
         command().prop_map(Task::Command),
         (text(), bytes()).prop_map(|(name, arguments)| Task::Tool { name, arguments }),
+        (text(), bytes(), bytes()).prop_map(|(name, arguments, context)| Task::ToolInContext {
+            name,
+            arguments,
+            context
+        }),
     ];
     (any::<u64>(), any::<bool>(), task).prop_map(|(nonce, last, task)| ToWorker::Call {
         nonce: Nonce(nonce),
@@ -308,6 +313,7 @@ fn report() -> impl Strategy<Value = Report> {
         exit().prop_map(Report::Command),
         start_failure.prop_map(Report::NotStarted),
         bytes().prop_map(Report::Value),
+        (bytes(), bytes()).prop_map(|(value, writes)| Report::Written { value, writes }),
         (class, text()).prop_map(|(class, message)| Report::Failure(Failure { class, message })),
         Just(Report::UnknownTool),
     ]

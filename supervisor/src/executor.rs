@@ -197,7 +197,12 @@ impl Executor {
         }
         let (task, stdin) = match prepared {
             Prepared::Tool { arguments } => {
-                (Task::Tool { name: tool.to_string(), arguments: arguments.into_bytes() }, None)
+                let (name, arguments) = (tool.to_string(), arguments.into_bytes());
+                let task = match context.to_json().filter(|_| reads_context) {
+                    Some(context) => Task::ToolInContext { name, arguments, context: context.into_bytes() },
+                    None => Task::Tool { name, arguments },
+                };
+                (task, None)
             }
             Prepared::Host { body, arguments } => {
                 let context = if reads_context { context } else { Context::default() };

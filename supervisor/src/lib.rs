@@ -30,7 +30,7 @@ pub use executor::{CloseReport, Executor, ExecutorBuilder, StartError};
 pub use invoke::HostSettings;
 pub use pool::PoolSettings;
 pub use process::{ScratchError, WorkerProgram, ZygoteError, serve_commands};
-pub use tool::{AssemblyError, DeclarationError, Tool, Tools};
+pub use tool::{AssemblyError, DeclarationError, IsolatedContext, Tool, Tools};
 pub use toolexec_protocol::failure::{ErrorClass, Failure};
 pub use toolexec_protocol::id::ToolName;
 pub use toolexec_protocol::strength::KillStrength;

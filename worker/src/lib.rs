@@ -21,6 +21,6 @@ mod zygote;
 
 pub use entry::{ZYGOTE_NAME, become_zygote_if_asked, zygote_serving};
 pub use sys::signals::ABORTED;
-pub use tool::{AlreadyThere, Handler, Toolbox};
+pub use tool::{AlreadyThere, Handler, Returned, Toolbox};
 pub use toolexec_protocol::failure::{ErrorClass, Failure};
 pub use zygote::SWEEP_SIGNAL;

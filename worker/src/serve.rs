@@ -4,7 +4,7 @@ use crate::channel::{Channel, ChannelError};
 use crate::sweep::sweep;
 use crate::sys::signals;
 use crate::sys::wait::{Wait, wait_any};
-use crate::tool::{Toolbox, command};
+use crate::tool::{Returned, Toolbox, command};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::any::Any;
 use std::io::{self, Write};
@@ -87,11 +87,14 @@ impl Worker {
     ) -> io::Result<FromWorker> {
         let stdin = match task {
             Task::Command(task) if task.stdin == Stdin::Descriptor => channel.take_descriptor(),
-            Task::Command(_) | Task::Tool { .. } => None,
+            Task::Command(_) | Task::Tool { .. } | Task::ToolInContext { .. } => None,
         };
         match task {
             Task::Command(task) => self.command(nonce, last, task, stdin, channel),
-            Task::Tool { name, arguments } => self.tool(nonce, last, name, arguments, toolbox),
+            Task::Tool { name, arguments } => self.tool(nonce, last, name, arguments, &[], toolbox),
+            Task::ToolInContext { name, arguments, context } => {
+                self.tool(nonce, last, name, arguments, context, toolbox)
+            }
         }
     }
 
@@ -125,16 +128,18 @@ impl Worker {
         last: bool,
         name: &str,
         arguments: &[u8],
+        context: &[u8],
         toolbox: &Toolbox,
     ) -> io::Result<FromWorker> {
         let (report, panicked) = match toolbox.get(name) {
             None => (Report::UnknownTool, false),
-            Some(tool) => match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call(arguments)))) {
-                Ok(Ok(value)) if value.len() <= MAX_BODY => (Report::Value(value), false),
-                Ok(Ok(value)) => (Report::Failure(too_large(value.len())), false),
-                Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
-                Err(panic) => (Report::Failure(panicked_with(panic.as_ref())), true),
-            },
+            Some(tool) => {
+                match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call_in_context(arguments, context)))) {
+                    Ok(Ok(returned)) => (report(returned), false),
+                    Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
+                    Err(panic) => (Report::Failure(panicked_with(panic.as_ref())), true),
+                }
+            }
         };
         // A failure to flush means that the supervisor has closed the pipe, and then nobody wants the output.
         let _nobody_reads = io::stdout().flush();
@@ -185,6 +190,14 @@ fn with_clean_mask<T>(tool: impl FnOnce() -> T) -> T {
 fn scratch() -> PathBuf {
     // The zygote has put this worker into its scratch directory; only a directory that is gone has no name.
     std::env::current_dir().unwrap_or_else(|_| "/".into())
+}
+
+fn report(Returned { value, writes }: Returned) -> Report {
+    match value.len().saturating_add(writes.len()) {
+        length if length > MAX_BODY => Report::Failure(too_large(length)),
+        _ if writes.is_empty() => Report::Value(value),
+        _ => Report::Written { value, writes },
+    }
 }
 
 fn too_large(length: usize) -> Failure {

@@ -22,6 +22,15 @@ impl Context {
         self.0.iter().map(|(slot, value)| (slot.as_str(), value))
     }
 
+    /// The slots as the text of a JSON object; `None` where there are none.
+    pub(crate) fn to_json(&self) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        // Values that were read from JSON can be written as JSON.
+        serde_json::to_string(&*self.0).ok()
+    }
+
     /// A context like this one but for one slot.
     #[must_use]
     pub fn with(&self, slot: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -55,6 +64,11 @@ impl Writes {
     pub fn with(mut self, slot: impl Into<String>, value: impl Into<Value>) -> Self {
         self.0.insert(slot.into(), value.into());
         self
+    }
+
+    /// As [`Context::to_json`].
+    pub(crate) fn to_json(&self) -> Option<String> {
+        if self.0.is_empty() { None } else { serde_json::to_string(&self.0).ok() }
     }
 
     /// Whether nothing is written.

@@ -4,12 +4,14 @@
 //! status alone. `docs/errors.md` is this file's table.
 
 use super::wire::Reply;
-use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, StopReason, Termination, Usage};
+use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, StopReason, Termination, Usage, Writes};
 use crate::catalogue::Returned;
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
@@ -84,6 +86,7 @@ pub(super) struct Verdict {
     side_effects_possible: bool,
     message: Option<String>,
     result: Option<Box<RawValue>>,
+    writes: Writes,
     exit: Option<Exit>,
     usage: Option<Usage>,
     not_run: Option<NotRun>,
@@ -101,6 +104,7 @@ impl Verdict {
             side_effects_possible,
             message,
             result,
+            writes,
             exit,
             usage,
             not_run,
@@ -113,6 +117,7 @@ impl Verdict {
         outcome.side_effects_possible = side_effects_possible;
         outcome.message = message;
         outcome.result = result;
+        outcome.writes = writes;
         outcome.exit = exit;
         outcome.usage = usage;
         outcome.not_run = not_run;
@@ -202,6 +207,18 @@ fn replied(reply: &Reply, policy: &Policy, work: &Work) -> Verdict {
         Report::NotStarted(failure) => return with_usage(start_failed(failure, work.name()), reply.usage),
         Report::Value(json) => {
             returned(String::from_utf8(json.clone()).ok().and_then(|json| RawValue::from_string(json).ok()))
+        }
+        Report::Written { value, writes } => {
+            let value =
+                returned(String::from_utf8(value.clone()).ok().and_then(|json| RawValue::from_string(json).ok()));
+            match serde_json::from_slice::<BTreeMap<String, Value>>(writes) {
+                Ok(writes) if value.status == Status::Ok => Verdict { writes: writes.into(), ..value },
+                Ok(_) => value,
+                Err(_) => {
+                    let text = "the tool wrote something else into the context than slots with values";
+                    failed(&Failure::new(ErrorClass::Semantic, text))
+                }
+            }
         }
         Report::Failure(failure) => failed(failure),
         Report::UnknownTool => {
@@ -409,6 +426,7 @@ fn started(status: Status, code: Option<Code>, class: Option<ErrorClass>, messag
         side_effects_possible: true,
         message,
         result: None,
+        writes: Writes::default(),
         exit: None,
         usage: None,
         not_run: None,
@@ -425,6 +443,7 @@ fn not_started(status: Status, code: Code, class: Option<ErrorClass>, message: S
         side_effects_possible: false,
         message: Some(message),
         result: None,
+        writes: Writes::default(),
         exit: None,
         usage: None,
         not_run: None,

@@ -43,7 +43,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let Plan { id, tool, task, stdin, policy, output, cancel } = plan;
     let work = match &task {
         Task::Command(command) => Work::Command(String::from_utf8_lossy(&command.program).into_owned()),
-        Task::Tool { .. } => Work::Tool,
+        Task::Tool { .. } | Task::ToolInContext { .. } => Work::Tool,
     };
     let refused = |end, policy: &Policy| {
         let mut outcome = Outcome::not_started(id.clone(), &tool);

@@ -1,5 +1,6 @@
 //! One tool that is written in Rust.
 
+use super::in_context::IsolatedContext;
 use super::typed::{read, schema_of, write};
 use crate::call::{CallContext, Policy};
 use crate::catalogue::{Body, HostBody, InputSchema, SchemaError, ToolSpec};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolexec_protocol::failure::Failure;
 use toolexec_protocol::id::{InvalidToolName, ToolName};
-use toolexec_worker::Handler;
+use toolexec_worker::{Handler, Returned};
 
 /// A tool that is written in Rust, with its declaration.
 ///
@@ -91,6 +92,29 @@ impl Tool {
         };
         let spec = declare::<A>(name, description, Body::Compiled)?;
         Ok(Self { spec, handler: Some(Arc::new(handler)) })
+    }
+
+    /// As [`Tool::isolated`], for a tool that reads or writes the slots that calls have in common.
+    ///
+    /// # Errors
+    /// As [`Tool::isolated`].
+    pub fn isolated_in_context<A, R, E>(
+        name: &str,
+        description: &str,
+        body: impl Fn(A, &mut IsolatedContext) -> Result<R, E> + Send + Sync + 'static,
+    ) -> Result<Self, DeclarationError>
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Into<Failure>,
+    {
+        let handler = InContext(Box::new(move |arguments: &[u8], context: &[u8]| {
+            let mut context = IsolatedContext::read(context)?;
+            let value = body(read(arguments)?, &mut context).map_err(Into::into)?;
+            Ok(Returned { value: write(&value)?.into_bytes(), writes: context.into_writes() })
+        }));
+        let spec = declare::<A>(name, description, Body::Compiled)?;
+        Ok(Self { spec, handler: Some(Arc::new(handler)) }.reads_context())
     }
 
     /// A tool that runs in this process, on a thread of its own, in the manner of futures. Asked to stop, it is dropped at
@@ -171,7 +195,7 @@ impl Tool {
         self
     }
 
-    /// In this process: it reads the slots that calls have in common ([`CallContext::context`]).
+    /// It reads the slots that calls have in common ([`CallContext::context`], [`IsolatedContext::context`]).
     #[must_use]
     pub fn reads_context(mut self) -> Self {
         self.spec.declared.context = true;
@@ -189,6 +213,20 @@ impl Tool {
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+type BodyInContext = dyn Fn(&[u8], &[u8]) -> Result<Returned, Failure> + Send + Sync;
+
+struct InContext(Box<BodyInContext>);
+
+impl Handler for InContext {
+    fn call(&self, arguments: &[u8]) -> Result<Vec<u8>, Failure> {
+        self.call_in_context(arguments, &[]).map(|returned| returned.value)
+    }
+
+    fn call_in_context(&self, arguments: &[u8], context: &[u8]) -> Result<Returned, Failure> {
+        (self.0)(arguments, context)
     }
 }
 

@@ -4,7 +4,7 @@ use super::Tool;
 use crate::catalogue::{TableError, ToolSpec, ToolTable};
 use std::sync::Arc;
 use toolexec_protocol::failure::Failure;
-use toolexec_worker::{AlreadyThere, Handler, Toolbox};
+use toolexec_worker::{AlreadyThere, Handler, Returned, Toolbox};
 
 /// The tools that a program has in Rust: what its workers do, and what its executor knows of it.
 ///
@@ -83,5 +83,9 @@ struct Shared(Arc<dyn Handler + Send + Sync>);
 impl Handler for Shared {
     fn call(&self, arguments: &[u8]) -> Result<Vec<u8>, Failure> {
         self.0.call(arguments)
+    }
+
+    fn call_in_context(&self, arguments: &[u8], context: &[u8]) -> Result<Returned, Failure> {
+        self.0.call_in_context(arguments, context)
     }
 }

@@ -5,5 +5,5 @@ mod handler;
 pub(crate) mod search_path;
 mod toolbox;
 
-pub use handler::Handler;
+pub use handler::{Handler, Returned};
 pub use toolbox::{AlreadyThere, Toolbox};
