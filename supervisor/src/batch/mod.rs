@@ -20,7 +20,7 @@ mod store;
 
 pub use assemble::{Assembled, Assembly, Plan, Settled};
 pub use context::{Context, Writes};
-pub use finished::Finished;
+pub use finished::{Finished, unanswered};
 pub use gate::{Gate, Verdict, Verdicts};
 pub use limits::{LimitReached, Limits};
 pub use pause::{AfterExecution, BeforeExecution, InconsistentPause, OnError, PauseState, UnreadablePause};
