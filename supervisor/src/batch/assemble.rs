@@ -155,11 +155,15 @@ impl Assembly {
             }
         }
         self.answer_waiting(self.withdrawn.unwrap_or(Withdrawal::Cancelled));
-        if let Some(pause) = self.pause() {
-            return Assembled { settled: Settled::Paused(pause), conflicts: Vec::new(), fold_error: None, lost };
-        }
+        let failed = self.to_be_mended();
         let return_direct = self.direct();
+        let remaining = self.round.remaining;
         let Answers { messages, records, errors, context } = self.into_answers();
+        if !failed.is_empty() {
+            let pause = AfterExecution::new(messages, failed, errors, remaining, records, context);
+            let settled = Settled::Paused(PauseState::AfterExecution(pause));
+            return Assembled { settled, conflicts: Vec::new(), fold_error: None, lost };
+        }
         let written = messages
             .iter()
             .filter(|message| !message.tool_return.is_error)
@@ -186,31 +190,20 @@ impl Assembly {
         }
     }
 
-    /// The pause that failures of the environment ask for, if the policy has one. Who has cancelled a batch does not
+    /// The calls that the environment has failed, if the policy is to pause for them. Who has cancelled a batch does not
     /// wait for it any more.
-    fn pause(&mut self) -> Option<PauseState> {
+    fn to_be_mended(&self) -> Vec<RequestedCall> {
         match (self.round.on_error, self.withdrawn) {
-            (OnError::Proceed, _) | (OnError::Pause, Some(Withdrawal::Cancelled)) => return None,
+            (OnError::Proceed, _) | (OnError::Pause, Some(Withdrawal::Cancelled)) => return Vec::new(),
             (OnError::Pause, Some(Withdrawal::Closed) | None) => {}
         }
-        let failed: Vec<_> = self
-            .places
+        self.places
             .iter()
             .filter_map(|place| match &place.state {
                 State::Answered { record, .. } if record.class == Some(ErrorClass::Environment) => Some(record.call()),
                 State::Answered { .. } | State::Kept { .. } | State::Waiting(_) | State::Started(_) => None,
             })
-            .collect();
-        if failed.is_empty() {
-            return None;
-        }
-        let remaining = self.round.remaining;
-        let places = std::mem::take(&mut self.places);
-        let round = std::mem::take(&mut self.round);
-        let assembly = Self { places, lane: self.lane, round, withdrawn: self.withdrawn };
-        let Answers { messages, records, errors, context } = assembly.into_answers();
-        let pause = AfterExecution::new(messages, failed, errors, remaining, records, context);
-        Some(PauseState::AfterExecution(pause))
+            .collect()
     }
 
     fn direct(&self) -> Option<String> {

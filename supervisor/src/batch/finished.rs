@@ -105,6 +105,26 @@ impl Finished {
     }
 }
 
+/// Answers for the calls of a history that has none for them, since a turn has ended in between: no provider takes a
+/// history with open calls. Whether they were run is not known here, and not said.
+pub fn unanswered<'a>(
+    calls: impl IntoIterator<Item = &'a RequestedCall>,
+    is_answered: impl Fn(&str) -> bool,
+) -> Vec<ToolReturn> {
+    let text = "no result is known: the turn ended before this call was answered; ask again if it is still needed";
+    calls
+        .into_iter()
+        .filter(|call| !is_answered(&call.id))
+        .map(|call| ToolReturn {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: text.into(),
+            value: None,
+            is_error: true,
+        })
+        .collect()
+}
+
 /// A tool must not be able to make a batch that cannot be stored: its value is then left out, and its text stands.
 fn can_be_stored(value: &Value) -> bool {
     match value {
@@ -142,6 +162,14 @@ mod tests {
         ] {
             assert_eq!(value(&json), (None, json));
         }
+    }
+
+    #[test]
+    fn open_calls_of_a_history_are_answered_and_no_others() {
+        let calls = [call("1", "a"), call("2", "b")];
+        let answers = unanswered(&calls, |id| id == "1");
+        let ids: Vec<_> = answers.iter().map(|answer| (answer.id.as_str(), answer.is_error)).collect();
+        assert_eq!(ids, [("2", true)]);
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Limits {
     }
 
     /// Whether there may be another batch, after the batches of this turn that `records` tell of. Calls that were not
-    /// run do not count. `remaining` is how many rounds there may still be, this one included.
+    /// run do not count. `remaining` is how many rounds there may still be, this one included; [`super::Round::remaining`] is
+    /// then one less.
     pub fn check(&self, remaining: Option<u32>, records: &[ToolRecord]) -> Result<(), LimitReached> {
         if let (Some(limit), Some(0)) = (self.rounds, remaining) {
             return Err(LimitReached::Rounds(limit));

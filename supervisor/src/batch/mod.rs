@@ -19,7 +19,7 @@ mod store;
 
 pub use crate::call::{Context, Writes};
 pub use assemble::{Assembled, Assembly, Plan, Settled};
-pub use finished::Finished;
+pub use finished::{Finished, unanswered};
 pub use gate::{Gate, Verdict, Verdicts};
 pub use limits::{LimitReached, Limits};
 pub use pause::{AfterExecution, BeforeExecution, InconsistentPause, OnError, PauseState, UnreadablePause};

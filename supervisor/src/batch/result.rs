@@ -101,6 +101,13 @@ pub struct CallError {
     pub code: Option<Code>,
 }
 
+impl ToolExecutionResult {
+    /// A result for whoever does without an [`super::Assembly`], such as an engine that only pretends.
+    pub fn new(messages: Vec<ToolMessage>, records: Vec<ToolRecord>, context: Context, errors: Vec<CallError>) -> Self {
+        Self { messages, records, context, errors, return_direct: None }
+    }
+}
+
 impl ToolRecord {
     /// The report of a call that was given to be run.
     pub fn new(call: &RequestedCall, outcome: &Outcome, content: String, return_direct: bool) -> Self {

@@ -15,6 +15,8 @@ pub enum Decision {
     Retry,
     /// The environment is as it is: its failures go to the model.
     Proceed,
+    /// Nobody will decide: what was not run is answered so, and nothing is run.
+    Cancel,
 }
 
 /// Why a paused batch cannot go on like this.
@@ -44,7 +46,8 @@ pub fn resume(
     match (state, decision) {
         (PauseState::BeforeExecution(pause), Decision::Judged(verdict)) => judged(pause, verdict, on_error, declared),
         (PauseState::AfterExecution(pause), Decision::Retry) => Ok(retried(pause, declared)),
-        (PauseState::AfterExecution(pause), Decision::Proceed) => Ok(left(pause, declared)),
+        (PauseState::AfterExecution(pause), Decision::Proceed | Decision::Cancel) => Ok(left(pause, declared)),
+        (PauseState::BeforeExecution(pause), Decision::Cancel) => cancelled(pause, declared),
         (PauseState::BeforeExecution(_), Decision::Retry | Decision::Proceed) => Err(ResumeError::NotRunYet),
         (PauseState::AfterExecution(_), Decision::Judged(_)) => Err(ResumeError::RunAlready),
     }
@@ -60,6 +63,24 @@ fn judged(
     verdicts.decide(&pause.pending().id, verdict);
     let batch = Batch::new(pause.calls().to_vec(), declared)?;
     Ok(batch.prepare_judged(verdicts, pause.round(on_error)))
+}
+
+fn cancelled(
+    pause: &BeforeExecution,
+    declared: impl FnMut(&RequestedCall) -> Declared,
+) -> Result<Prepared, ResumeError> {
+    let mut verdicts = pause.verdicts().clone();
+    for call in pause.calls() {
+        if verdicts.get(&call.id) == Some(&Verdict::Pause) {
+            verdicts.decide(&call.id, Verdict::Proceed);
+        }
+    }
+    let mut prepared =
+        Batch::new(pause.calls().to_vec(), declared)?.prepare_judged(verdicts, pause.round(OnError::Proceed));
+    if let Prepared::Ready(assembly) = &mut prepared {
+        assembly.on_cancelled();
+    }
+    Ok(prepared)
 }
 
 fn retried(pause: &AfterExecution, mut declared: impl FnMut(&RequestedCall) -> Declared) -> Prepared {
@@ -246,6 +267,18 @@ mod tests {
         assert_eq!(result.errors.iter().map(|error| error.id.as_str()).collect::<Vec<_>>(), ["b", "c", "d"]);
         assert_eq!(result.context.get("log"), Some(&json!(["a"])));
         assert_eq!(result.records.len(), 5);
+    }
+
+    #[test]
+    fn a_pause_that_nobody_resumes_is_answered_without_running_anything() {
+        let batch = running(go_on(&paused_before(), Decision::Cancel));
+        assert!(batch.is_complete());
+        let result = finished(batch.finish(&log()));
+        let not_run = "not run: it was cancelled before it was started; ask again if it is still needed";
+        let expected = [("a", not_run), ("b", not_run), ("c", "rejected: not now"), ("d", "as \u{e4}lways")];
+        assert_eq!(told(&result), expected);
+        let batch = running(go_on(&paused_after(), Decision::Cancel));
+        assert_eq!(told(&finished(batch.finish(&log())))[1], ("b", "Error: not logged in"));
     }
 
     #[test]
