@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod declared;
 pub mod duration;
 pub mod environment;
 mod excerpt;
@@ -11,6 +12,7 @@ pub mod kill;
 mod load;
 mod nearest;
 mod schema;
+mod selection;
 pub mod size;
 mod spec;
 mod table;
@@ -18,9 +20,11 @@ mod template;
 
 pub use arguments::ArgumentError;
 pub use command::{CommandTemplate, StdinTemplate};
+pub use declared::{Declared, DeclaredError, RetryPolicy};
 pub use host_body::{HostBody, Returned};
 pub use load::{Catalogue, CatalogueError, Defaults, DuplicateTool, Problem};
-pub use schema::{InputSchema, SchemaError};
+pub use schema::{InputSchema, OutputSchema, SchemaError};
+pub use selection::Selection;
 pub use spec::{Body, Prepared, ToolSpec};
 pub use table::{DuplicateTools, TableError, ToolTable};
 pub use template::{Template, TemplateError};

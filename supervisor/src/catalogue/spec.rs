@@ -1,7 +1,7 @@
 //! One tool's declaration, and how a call's arguments are made into work for a worker.
 
 use super::arguments::{ArgumentError, Arguments};
-use super::{CommandTemplate, HostBody, InputSchema};
+use super::{CommandTemplate, Declared, HostBody, InputSchema, OutputSchema};
 use crate::call::{Command, Place, Policy};
 use toolexec_protocol::id::ToolName;
 
@@ -18,6 +18,11 @@ pub struct ToolSpec {
     pub policy: Policy,
     /// What its arguments have to be; `None` takes every JSON object.
     pub input: Option<InputSchema>,
+    /// What its result has to be; `None` takes every JSON value. With it, a command's standard output is its result, one JSON
+    /// value, when it exits with 0.
+    pub output: Option<OutputSchema>,
+    /// What else it says of itself.
+    pub declared: Declared,
 }
 
 /// What a tool does when it is called.
@@ -62,9 +67,17 @@ pub enum Prepared {
 }
 
 impl ToolSpec {
-    /// A tool that takes every JSON object and has no limits.
+    /// A tool that takes every JSON object, has no limits, and declares nothing else.
     pub fn new(name: ToolName, description: impl Into<String>, body: Body) -> Self {
-        Self { name, description: description.into(), body, policy: Policy::default(), input: None }
+        Self {
+            name,
+            description: description.into(),
+            body,
+            policy: Policy::default(),
+            input: None,
+            output: None,
+            declared: Declared::default(),
+        }
     }
 
     /// Checks the arguments of one call and fills them in. `arguments` is the text of a JSON object, where an
@@ -93,13 +106,8 @@ mod tests {
     use std::ffi::OsString;
 
     fn tool(body: Body, input: Option<Value>) -> ToolSpec {
-        ToolSpec {
-            name: ToolName::new("a").unwrap(),
-            description: "does a".into(),
-            body,
-            policy: Policy::default(),
-            input: input.map(|schema| InputSchema::new(schema).unwrap()),
-        }
+        let input = input.map(|schema| InputSchema::new(schema).unwrap());
+        ToolSpec { input, ..ToolSpec::new(ToolName::new("a").unwrap(), "does a", body) }
     }
 
     fn command(elements: &[&str], stdin: StdinTemplate, input: Option<Value>) -> ToolSpec {

@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 /// The largest catalogue: 1 MiB, some thousands of tools.
 const MAX_FILE: usize = 1024 * 1024;
 
-const ROOT: Keys = Keys { known: &["defaults", "pool", "tool"], unsupported: &[] };
+const ROOT: Keys = Keys { known: &["defaults", "pool", "tool"], unsupported: &[], elsewhere: &[] };
 
 /// A loaded catalogue. All of it was checked.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn all_problems_of_a_file_are_told_in_its_order() {
-        let text = "[tool.b]\ndescription = ''\n[pool]\nworkers = 0\n[tool.a]\ntimeout = 0\nretry = true\n[defaults]\ntimeout = 'x'\n";
+        let text = "[tool.b]\ndescription = ''\n[pool]\nworkers = 0\n[tool.a]\ntimeout = 0\nretry = false\n[defaults]\ntimeout = 'x'\n";
         let expected = "\
 1:7: tool \"b\": `command` is missing; declare the program and its arguments
 2:15: tool \"b\": `description` is empty; tell the model what the tool does
@@ -167,7 +167,7 @@ mod tests {
 5:7: tool \"a\": `description` is missing; tell the model what the tool does
 5:7: tool \"a\": `command` is missing; declare the program and its arguments
 6:11: tool \"a\": `timeout` is 0: zero is not a limit; leave it out for no limit
-7:1: tool \"a\": `retry` is not supported by this version of toolexec; remove it
+7:9: tool \"a\": `retry` is false; leave it out for no retry
 9:11: `defaults.timeout` is \"x\": not a time; write 500ms, 2s, 1m or 1h, or a number of seconds";
         assert_eq!(complaint(text), expected);
         let error = parse(text).unwrap_err().to_string();
@@ -281,6 +281,9 @@ mod tests {
             "kill",
             "limits",
             "retry",
+            "serial",
+            "tags",
+            "category",
             "output",
             "type",
             "a.timeout",
@@ -309,6 +312,7 @@ mod tests {
             "[1, [2]]",
             "{}",
             "{ output = 1 }",
+            "{ max = 3, initial = '1s' }",
             "1979-05-27",
             "'reuse'",
             "0xffffffffffffffffffffffffffffffffffffffff",

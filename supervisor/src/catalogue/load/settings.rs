@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-const DEFAULTS: Keys = Keys { known: &["timeout", "queue_timeout"], unsupported: &[] };
-const POOL: Keys = Keys { known: &["workers", "spares", "queue"], unsupported: &[] };
+const DEFAULTS: Keys = Keys { known: &["timeout", "queue_timeout"], unsupported: &[], elsewhere: &[] };
+const POOL: Keys = Keys { known: &["workers", "spares", "queue"], unsupported: &[], elsewhere: &[] };
 
 /// How many workers a pool may have, and how many spares. More is a slip of the keyboard: each is a process.
 const WORKERS: RangeInclusive<usize> = 1..=10_000;

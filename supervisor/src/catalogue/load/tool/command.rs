@@ -6,7 +6,7 @@ use crate::catalogue::arguments::MAX_ELEMENT;
 use crate::catalogue::environment::{EnvRule, base_environment};
 use crate::catalogue::excerpt::excerpt;
 use crate::catalogue::load::problem::{Noted, Problems};
-use crate::catalogue::load::section::Declared;
+use crate::catalogue::load::section::Placed;
 use crate::catalogue::{CommandTemplate, InputSchema, StdinTemplate, Template};
 use std::ffi::OsString;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Tool<'_> {
     /// The program: a name for `PATH`, or a path that a relative one is made absolute of.
     fn program(
         &self,
-        element: &Declared<&str>,
+        element: &Placed<&str>,
         directory: &Path,
         problems: &mut Problems<'_>,
     ) -> Result<OsString, Noted> {
@@ -64,7 +64,7 @@ impl Tool<'_> {
     /// An argument of the program.
     fn element(
         &self,
-        element: &Declared<&str>,
+        element: &Placed<&str>,
         input: Option<&InputSchema>,
         problems: &mut Problems<'_>,
     ) -> Result<Template, Noted> {
@@ -76,7 +76,7 @@ impl Tool<'_> {
         }
     }
 
-    fn template(&self, element: &Declared<&str>, problems: &mut Problems<'_>) -> Result<Template, Noted> {
+    fn template(&self, element: &Placed<&str>, problems: &mut Problems<'_>) -> Result<Template, Noted> {
         match Template::parse(element.value) {
             Ok(template) if template.literal_length() > MAX_ELEMENT => {
                 let message =

@@ -1,6 +1,7 @@
 //! One `[tool.NAME]` of a catalogue.
 
 mod command;
+mod declared;
 mod policy;
 mod read;
 mod schemas;

@@ -3,14 +3,17 @@
 use super::read::Tool;
 use crate::call::{Policy, WorkerPolicy};
 use crate::catalogue::load::problem::{Noted, Problems};
-use crate::catalogue::load::section::{Declared, Keys};
+use crate::catalogue::load::section::{Keys, Placed};
 use crate::catalogue::load::settings::Defaults;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-const LIMITS: Keys =
-    Keys { known: &["output"], unsupported: &["memory", "cpu", "processes", "file_size", "open_files"] };
+const LIMITS: Keys = Keys {
+    known: &["output"],
+    unsupported: &["memory", "cpu", "processes", "file_size", "open_files"],
+    elsewhere: &[],
+};
 
 /// The calls of a reused worker where the catalogue does not say how many.
 const DEFAULT_MAX_CALLS: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
@@ -23,7 +26,7 @@ impl Tool<'_> {
         let grace = self.grace(&timeout, defaults, problems);
         let worker = self.worker(problems);
         let kill = self.section.kill("kill", problems);
-        let output = self.output(problems);
+        let output = self.output_bound(problems);
         let undeclared = Policy::default();
         Ok(Policy {
             timeout: timeout?.map(|declared| declared.value).or(defaults.timeout),
@@ -38,7 +41,7 @@ impl Tool<'_> {
     /// The grace period lies inside the time limit, so it has to be the shorter of the two.
     fn grace(
         &self,
-        timeout: &Result<Option<Declared<Duration>>, Noted>,
+        timeout: &Result<Option<Placed<Duration>>, Noted>,
         defaults: Defaults,
         problems: &mut Problems<'_>,
     ) -> Result<Option<Duration>, Noted> {
@@ -83,7 +86,7 @@ impl Tool<'_> {
         }
     }
 
-    fn output(&self, problems: &mut Problems<'_>) -> Result<Option<usize>, Noted> {
+    fn output_bound(&self, problems: &mut Problems<'_>) -> Result<Option<usize>, Noted> {
         match self.section.section("limits", "limits.", LIMITS, problems)? {
             Some(limits) => Ok(limits.size("output", problems)?.map(|declared| declared.value)),
             None => Ok(None),

@@ -17,6 +17,7 @@ const TOOL: Keys = Keys {
         "command",
         "stdin",
         "input",
+        "output",
         "cwd",
         "env",
         "isolation",
@@ -26,8 +27,18 @@ const TOOL: Keys = Keys {
         "max_calls",
         "kill",
         "limits",
+        "retry",
+        "serial",
+        "sensitive",
+        "return_direct",
+        "tags",
+        "category",
     ],
-    unsupported: &["retry", "serial", "sensitive", "return_direct", "sandbox"],
+    unsupported: &["sandbox"],
+    elsewhere: &[(
+        "context",
+        "is for tools that are written in Rust: a command is handed its arguments and nothing else",
+    )],
 };
 
 /// Reads one tool, and notes every problem of it.
@@ -50,6 +61,8 @@ pub(in crate::catalogue::load) fn read(
     let command = tool.command(input.as_ref().ok().and_then(Option::as_ref), directory, problems);
     let isolation = tool.isolation(problems);
     let policy = tool.policy(defaults, problems);
+    let output = tool.output(problems);
+    let declared = tool.declared(problems);
     isolation?;
     Ok(ToolSpec {
         name: tool_name?,
@@ -57,6 +70,8 @@ pub(in crate::catalogue::load) fn read(
         body: Body::Command(command?),
         policy: policy?,
         input: input?,
+        output: output?,
+        declared: declared?,
     })
 }
 
@@ -110,10 +125,6 @@ mod tests {
             let expected = format!("4:{expected} is not supported by this version of toolexec; remove it");
             assert_eq!(catalogue(line).map(|_| ()), Err(expected), "{line}");
         };
-        check("retry = { max = 2, initial = '200ms' }", "1: tool \"a\": `retry`");
-        check("serial = false", "1: tool \"a\": `serial`");
-        check("sensitive = false", "1: tool \"a\": `sensitive`");
-        check("return_direct = false", "1: tool \"a\": `return_direct`");
         check("sandbox = {}", "1: tool \"a\": `sandbox`");
         for key in ["memory", "cpu", "processes", "file_size", "open_files"] {
             check(&format!("limits = {{ {key} = 1 }}"), &format!("12: tool \"a\": `limits.{key}`"));
@@ -124,6 +135,10 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_tool_is_told_in_words() {
         let cases = [
+            (
+                "context = true",
+                "4:1: tool \"a\": `context` is for tools that are written in Rust: a command is handed its arguments and nothing else",
+            ),
             ("timout = 1", "4:1: tool \"a\": unknown key `timout`; did you mean `timeout`?"),
             ("isolation = 'none'", "4:13: tool \"a\": `isolation` is \"none\", and has to be \"isolated\""),
             ("description = ' '", "4:15: tool \"a\": `description` is empty; tell the model what the tool does"),
