@@ -4,7 +4,8 @@
 //! process it can only be asked to stop, and since it does not listen the outcome says that it may still be running.
 //!
 //! `count` shows what the kind of worker means: a fresh worker knows nothing of earlier calls, a reused one does. And `abort`
-//! takes its process along, which costs its own call and no other. In this process it would end everything.
+//! takes its process along, which costs its own call and no other. In this process it would end everything. `debt` returns
+//! something else than it declares, and nobody gets to read it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,9 +47,11 @@ struct Wait {
 fn tools() -> Result<Tools, Box<dyn Error>> {
     let three_calls = NonZeroU32::MIN.saturating_add(2);
     Ok(Tools::new()
-        .with(Tool::isolated("add", "Adds two numbers", add)?.timeout(LIMIT))
+        .with(Tool::isolated("add", "Adds two numbers", add)?.timeout(LIMIT).output::<i64>()?.tags(["numbers"]))
         .with(Tool::isolated("count_fresh", "Counts its own calls", count)?.timeout(LIMIT))
         .with(Tool::isolated("count_reused", "Counts its own calls", count)?.timeout(LIMIT).reuse(three_calls))
+        .with(Tool::isolated("debt", "Breaks its promise", debt)?.timeout(LIMIT).output::<u32>()?)
+        .with(Tool::blocking("debt_here", "Breaks it here", |nothing, _| debt(nothing))?.output::<u32>()?)
         .with(Tool::isolated("abort", "Ends its process", |_: Nothing| -> Result<(), &str> { std::process::abort() })?)
         .with(Tool::isolated("spin_isolated", "Never returns", |_: Nothing| spin(|| false))?.timeout(LIMIT))
         .with(Tool::blocking("spin_here", "Never returns", |_: Nothing, _| spin(told_to_end))?.timeout(LIMIT))
@@ -59,6 +62,11 @@ fn tools() -> Result<Tools, Box<dyn Error>> {
 /// What the model has to change is a semantic failure, which a text without a class is.
 fn add(Add { a, b }: Add) -> Result<i64, &'static str> {
     a.checked_add(b).ok_or("the sum has more than 64 bits")
+}
+
+/// It is declared to return a `u32`.
+fn debt(_: Nothing) -> Result<i32, &'static str> {
+    Ok(-1)
 }
 
 fn count(_: Nothing) -> Result<u32, &'static str> {
@@ -97,6 +105,13 @@ async fn run(tools: Tools) -> Result<(), Box<dyn Error>> {
     assert_eq!(result(&sum), Some("42"));
     let refused = call(&executor, "add", r#"{"a": 40}"#).await;
     assert_eq!((refused.status, refused.class), (Status::Rejected, Some(ErrorClass::Semantic)));
+
+    // What does not fit the declared type is not passed on.
+    for tool in ["debt", "debt_here"] {
+        let broken = call(&executor, tool, "").await;
+        assert_eq!((broken.status, broken.class, result(&broken)), (Status::Error, Some(ErrorClass::Semantic), None));
+        assert!(broken.message.is_some_and(|message| message.contains("-1 is less than the minimum of 0")));
+    }
 
     let mut fresh = Vec::new();
     let mut reused = Vec::new();

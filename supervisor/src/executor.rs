@@ -1,6 +1,6 @@
 //! The executor: wires the parts, and gives every call exactly one outcome.
 
-use crate::call::{CallOptions, Code, Context, Outcome, Place, ToolCall, Work};
+use crate::call::{CallOptions, Code, Context, Outcome, OutputMode, Place, ToolCall, Work};
 use crate::catalogue::{Prepared, ToolTable};
 use crate::deadline::{WatchdogError, WatchdogThread};
 use crate::invoke::{self, HostPlan, HostSettings, HostThreads, Plan, task_of};
@@ -172,16 +172,18 @@ impl Executor {
     pub async fn call(&self, call: ToolCall) -> Outcome {
         let ToolCall { id, work, options } = call;
         let CallOptions { cancel, timeout, output, context, answer: _ } = options;
-        let (tool, prepared, mut policy, reads_context): (Arc<str>, _, _, _) = match work {
+        let (tool, prepared, mut policy, schema, reads_context): (Arc<str>, _, _, _, _) = match work {
             Work::Command { command, policy } => {
-                (last_part(&command.program).into(), Prepared::Command(command), policy, false)
+                (last_part(&command.program).into(), Prepared::Command(command), policy, None, false)
             }
             Work::Tool { name, arguments } => {
                 let Some(spec) = self.tools.get(&name) else {
                     return Outcome::rejected(id, &name, Code::UnknownTool, self.tools.unknown(&name));
                 };
                 match spec.prepare(&arguments) {
-                    Ok(prepared) => (name.into(), prepared, spec.policy.clone(), spec.declared.context),
+                    Ok(prepared) => {
+                        (name.into(), prepared, spec.policy.clone(), spec.output.clone(), spec.declared.context)
+                    }
                     Err(error) => return Outcome::rejected(id, &name, Code::InvalidArguments, error.to_string()),
                 }
             }
@@ -195,6 +197,10 @@ impl Executor {
         if let Err(error) = policy.check(place) {
             return Outcome::rejected(id, &tool, Code::InvalidArguments, error.to_string());
         }
+        if let (Prepared::Command(_), Some(_), OutputMode::Stream(_)) = (&prepared, &schema, &output) {
+            let text = "the tool's output is its result, which is checked before anybody reads it: collect it, do not stream it";
+            return Outcome::rejected(id, &tool, Code::InvalidArguments, text.into());
+        }
         let (task, stdin) = match prepared {
             Prepared::Tool { arguments } => {
                 let (name, arguments) = (tool.to_string(), arguments.into_bytes());
@@ -206,7 +212,7 @@ impl Executor {
             }
             Prepared::Host { body, arguments } => {
                 let context = if reads_context { context } else { Context::default() };
-                let plan = HostPlan { id, tool, body, arguments, policy, cancel, context };
+                let plan = HostPlan { id, tool, body, arguments, policy, schema, cancel, context };
                 return invoke::run_on_host(&self.host, plan, &self.closing).await;
             }
             Prepared::Command(command) => match task_of(command) {
@@ -214,7 +220,7 @@ impl Executor {
                 Err(error) => return Outcome::rejected(id, &tool, Code::InvalidArguments, error.to_string()),
             },
         };
-        let plan = Plan { id, tool, task, stdin, policy, output, cancel };
+        let plan = Plan { id, tool, task, stdin, policy, output, schema, cancel };
         invoke::run(&self.pool, plan, &self.closing).await
     }
 

@@ -1,7 +1,7 @@
 //! One tool's declaration, and how a call's arguments are made into work for a worker.
 
 use super::arguments::{ArgumentError, Arguments};
-use super::{CommandTemplate, Declared, HostBody, InputSchema};
+use super::{CommandTemplate, Declared, HostBody, InputSchema, OutputSchema};
 use crate::call::{Command, Place, Policy};
 use toolexec_protocol::id::ToolName;
 
@@ -16,10 +16,13 @@ pub struct ToolSpec {
     pub body: Body,
     /// Its limits.
     pub policy: Policy,
-    /// What it says about itself beside them.
-    pub declared: Declared,
     /// What its arguments have to be; `None` takes every JSON object.
     pub input: Option<InputSchema>,
+    /// What its result has to be; `None` takes every JSON value. With it, a command's standard output is its result, one JSON
+    /// value, when it exits with 0.
+    pub output: Option<OutputSchema>,
+    /// What else it says of itself.
+    pub declared: Declared,
 }
 
 /// What a tool does when it is called.
@@ -64,15 +67,16 @@ pub enum Prepared {
 }
 
 impl ToolSpec {
-    /// A tool that takes every JSON object and has no limits.
+    /// A tool that takes every JSON object, has no limits, and declares nothing else.
     pub fn new(name: ToolName, description: impl Into<String>, body: Body) -> Self {
         Self {
             name,
             description: description.into(),
             body,
             policy: Policy::default(),
-            declared: Declared::default(),
             input: None,
+            output: None,
+            declared: Declared::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::excerpt::excerpt;
 use super::nearest::nearest;
-use super::{Body, ToolSpec};
+use super::{Body, DeclaredError, Selection, ToolSpec};
 use crate::call::PolicyError;
 use std::collections::HashMap;
 use toolexec_protocol::id::ToolName;
@@ -34,6 +34,14 @@ pub enum TableError {
         /// What it says.
         problem: PolicyError,
     },
+    /// What a tool says of itself beside its limits cannot be kept.
+    #[error("the tool {tool} cannot be declared so: {problem}")]
+    Declared {
+        /// The tool.
+        tool: ToolName,
+        /// What it says.
+        problem: DeclaredError,
+    },
 }
 
 /// Names that were declared more than once.
@@ -46,7 +54,7 @@ impl ToolTable {
     ///
     /// # Errors
     /// [`TableError::Duplicates`] lists every name that more than one tool has, and none of them is picked;
-    /// [`TableError::Policy`] tells of the first declaration that cannot be kept.
+    /// [`TableError::Policy`] and [`TableError::Declared`] tell of the first declaration that cannot be kept.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, TableError> {
         let mut index = HashMap::with_capacity(tools.len());
         let mut duplicates: Vec<String> = Vec::new();
@@ -60,10 +68,22 @@ impl ToolTable {
         if !duplicates.is_empty() {
             return Err(DuplicateTools(duplicates).into());
         }
-        for ToolSpec { name, policy, body, .. } in &tools {
-            policy.check(body.place()).map_err(|problem| TableError::Policy { tool: name.clone(), problem })?;
+        for ToolSpec { name, policy, declared, body, .. } in &tools {
+            let place = body.place();
+            policy.check(place).map_err(|problem| TableError::Policy { tool: name.clone(), problem })?;
+            declared.check(place).map_err(|problem| TableError::Declared { tool: name.clone(), problem })?;
         }
         Ok(Self { tools, index })
+    }
+
+    /// The table of those of its tools that are offered, in the same order. To an executor that gets it the others are unknown
+    /// tools: what is not offered may not be run either.
+    #[must_use]
+    pub fn select(self, selection: &Selection) -> Self {
+        let tools: Vec<ToolSpec> = self.tools.into_iter().filter(|tool| selection.offers(tool)).collect();
+        let index =
+            tools.iter().enumerate().map(|(position, tool)| (tool.name.as_str().to_owned(), position)).collect();
+        Self { tools, index }
     }
 
     /// What is allowed and worth a word: a time limit that can only ask.

@@ -1,6 +1,7 @@
 //! The command line as it is typed: names, help and examples. What the values mean is settled in `settings.rs`.
 
 use super::exit_code;
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -181,8 +182,17 @@ pub(super) struct LaterArguments {
 #[command(after_help = "Examples:
   toolexec list
   toolexec list --catalogue tools/toolexec.toml
+  toolexec list --tag read --tag search   those with one of these tags
   toolexec list --json | jq -r '.tools[].name'")]
 pub(super) struct ListArguments {
+    /// List tools with this tag only; given more than once, tools with one of them
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) tag: Vec<String>,
+
+    /// List tools of this category only
+    #[arg(long, value_name = "CATEGORY", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) category: Option<String>,
+
     /// Print one JSON object on one line
     #[arg(long)]
     pub(super) json: bool,

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::report::{self, quantity};
 use super::settings::{CatalogueFile, ListSettings};
 use crate::call::WorkerPolicy;
-use crate::catalogue::{Body, Catalogue, ToolSpec, ToolTable};
+use crate::catalogue::{Body, Catalogue, Declared, RetryPolicy, Selection, ToolSpec, ToolTable};
 use crate::{Executor, KillStrength, PoolSettings, WorkerProgram};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
@@ -41,6 +41,20 @@ struct Entry<'c> {
     kill: &'static str,
     deadline: Deadline,
     worker: Worker,
+    retry: Option<Retry>,
+    serial: bool,
+    sensitive: bool,
+    return_direct: bool,
+    context: bool,
+    tags: &'c [String],
+    category: Option<&'c str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Retry {
+    /// The most further attempts after the first.
+    max: u32,
+    initial_ms: u128,
 }
 
 /// What the deadline does here.
@@ -80,9 +94,10 @@ pub(super) fn list(settings: &ListSettings, host: Host) -> u8 {
         let kill = kill(settings.strength, host.program.clone())?;
         Ok((kill, host.table(catalogue)?))
     });
+    let selection = &settings.selection;
     match made {
-        Ok((kill, tools)) if settings.json => report::json(&json(&tools, &kill)),
-        Ok((kill, tools)) => report::print(&text(&tools, &kill)),
+        Ok((kill, tools)) if settings.json => report::json(&json(&tools.select(selection), &kill)),
+        Ok((kill, tools)) => report::print(&text(tools, selection, &kill)),
         Err(error) => {
             report::complain(&format!("{error:#}"));
             exit_code::REFUSED
@@ -139,7 +154,17 @@ fn deadline(tool: &ToolSpec, kill: &Kill) -> Deadline {
 }
 
 fn json<'c>(tools: &'c ToolTable, kill: &Kill) -> List<'c> {
-    let entry = |tool: &'c ToolSpec| Entry {
+    let kill_strength = match kill {
+        Kill::By(strength) => Some(strength.as_str()),
+        Kill::Unknown(_) => None,
+    };
+    List { version: 1, kill_strength, tools: tools.iter().map(|tool| entry(tool, kill)).collect() }
+}
+
+fn entry<'c>(tool: &'c ToolSpec, kill: &Kill) -> Entry<'c> {
+    // By name, so that a further declaration is not forgotten here.
+    let Declared { retry, serial, sensitive, return_direct, context, tags, category } = &tool.declared;
+    Entry {
         name: tool.name.as_str(),
         description: &tool.description,
         timeout_ms: tool.policy.timeout.map(|timeout| timeout.as_millis()),
@@ -152,24 +177,36 @@ fn json<'c>(tools: &'c ToolTable, kill: &Kill) -> List<'c> {
             (_, WorkerPolicy::Fresh) => Worker::Fresh,
             (_, WorkerPolicy::Reuse { max_calls }) => Worker::Reuse { max_calls: max_calls.get() },
         },
-    };
-    let kill_strength = match kill {
-        Kill::By(strength) => Some(strength.as_str()),
-        Kill::Unknown(_) => None,
-    };
-    List { version: 1, kill_strength, tools: tools.iter().map(entry).collect() }
+        retry: retry.map(|RetryPolicy { max, initial }| Retry { max: max.get(), initial_ms: initial.as_millis() }),
+        serial: *serial,
+        sensitive: *sensitive,
+        return_direct: *return_direct,
+        context: *context,
+        tags,
+        category: category.as_deref(),
+    }
 }
 
-fn text(tools: &ToolTable, kill: &Kill) -> String {
+fn text(tools: ToolTable, selection: &Selection, kill: &Kill) -> String {
+    let declared = tools.len();
+    let tools = tools.select(selection);
     let name_style = Style::new().bold();
     let mut text = String::new();
     for tool in tools.iter() {
         let description = tool.description.lines().next().unwrap_or_default();
         let _infallible = writeln!(text, "{name_style}{}{name_style:#}  {description}", tool.name);
         let _infallible = writeln!(text, "    {}; {}", deadline_text(tool, kill), worker_text(tool));
+        if let Some(declared) = declared_text(tool) {
+            let _infallible = writeln!(text, "    {declared}");
+        }
     }
-    if tools.is_empty() {
-        text.push_str("no tools are declared\n");
+    match declared {
+        0 => text.push_str("no tools are declared\n"),
+        declared if tools.is_empty() => {
+            let declared = quantity::count(u64::try_from(declared).unwrap_or(u64::MAX), "tool", "tools");
+            let _infallible = writeln!(text, "none of {declared} has these tags and this category");
+        }
+        _ => {}
     }
     if let Kill::Unknown(why) = kill {
         let warning = AnsiColor::Yellow.on_default();
@@ -213,6 +250,27 @@ fn worker_text(tool: &ToolSpec) -> String {
     }
 }
 
+/// What a tool says of itself beside its limits, where it says something.
+fn declared_text(tool: &ToolSpec) -> Option<String> {
+    let Declared { retry, serial, sensitive, return_direct, context, tags, category } = &tool.declared;
+    let attempts = |RetryPolicy { max, initial }: &RetryPolicy| {
+        let attempts = quantity::count(max.get(), "further attempt", "further attempts");
+        format!("up to {attempts}, the first after {}", quantity::limit(*initial))
+    };
+    let flag = |flag: &bool, text: &str| flag.then(|| text.to_owned());
+    let parts = [
+        category.as_ref().map(|category| format!("category {category}")),
+        (!tags.is_empty()).then(|| format!("tags {}", tags.join(", "))),
+        retry.as_ref().map(attempts),
+        flag(serial, "serial: its batch runs in order"),
+        flag(sensitive, "sensitive: asks for approval"),
+        flag(return_direct, "its result is the answer"),
+        flag(context, "reads the conversation's context"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,14 +291,15 @@ mod tests {
         let policy = Policy { timeout: Some(Duration::from_secs(2)), ..Policy::default() };
         let body = || HostBody::blocking(|_, _| Ok("1".into()));
         let tool = |name, body| ToolSpec { body: Body::Host(body), ..tool(name, "", policy.clone()) };
-        let tools = ToolTable::new(vec![tool("deaf", body()), tool("polite", body().cooperative())]).unwrap();
+        let tools = || ToolTable::new(vec![tool("deaf", body()), tool("polite", body().cooperative())]).unwrap();
+        let all = Selection::default();
         let kill = Kill::By(KillStrength::PidNamespace);
         assert_eq!(
-            anstream::adapter::strip_str(&text(&tools, &kill)).to_string(),
+            anstream::adapter::strip_str(&text(tools(), &all, &kill)).to_string(),
             "deaf  \n    2s at most, then asked to stop; may keep running; in this process\n\
              polite  \n    2s at most, then asked to stop, as it has promised to; in this process\n"
         );
-        let value = serde_json::to_value(json(&tools, &kill)).unwrap();
+        let value = serde_json::to_value(json(&tools(), &kill)).unwrap();
         assert_eq!(value["tools"][0]["deadline"], "may-keep-running");
         assert_eq!(value["tools"][1]["deadline"], "asked-to-stop");
         assert_eq!(value["tools"][1]["worker"], serde_json::json!({ "policy": "none" }));
@@ -264,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_list_tells_what_a_deadline_does_here() {
-        let plain = |kill: &Kill| anstream::adapter::strip_str(&text(&tools(), kill)).to_string();
+        let plain = |kill: &Kill| anstream::adapter::strip_str(&text(tools(), &Selection::default(), kill)).to_string();
         assert_eq!(
             plain(&Kill::By(KillStrength::PidNamespace)),
             "find  Find a pattern\n    2s at most, then killed: tree, confirmed (pid-namespace); a fresh worker for each call\n\
@@ -291,6 +350,8 @@ mod tests {
         let expected = serde_json::json!({
             "name": "warm", "description": "", "timeout_ms": 2000, "grace_ms": 200, "queue_timeout_ms": null,
             "kill": "pid-namespace", "deadline": "refused", "worker": { "policy": "reuse", "max_calls": 10 },
+            "retry": null, "serial": false, "sensitive": false, "return_direct": false, "context": false, "tags": [],
+            "category": null,
         });
         assert_eq!(value["tools"][2], expected);
         assert_eq!(value["tools"][0]["deadline"], "tree-killed");
@@ -300,6 +361,69 @@ mod tests {
 
     #[test]
     fn an_empty_list_says_so() {
-        assert_eq!(text(&ToolTable::default(), &Kill::By(KillStrength::Subreaper)), "no tools are declared\n");
+        let said = text(ToolTable::default(), &Selection::default(), &Kill::By(KillStrength::Subreaper));
+        assert_eq!(said, "no tools are declared\n");
+    }
+
+    // One case a field: flipped, it is another line and another key (C1).
+    #[test]
+    fn every_declaration_changes_both_lists() {
+        let none = Declared::default();
+        let retry = |max, initial| Declared {
+            retry: Some(RetryPolicy { max: NonZeroU32::new(max).unwrap(), initial: Duration::from_millis(initial) }),
+            ..Declared::default()
+        };
+        let tags = vec!["read".to_owned(), "text".to_owned()];
+        let cases = [
+            (
+                retry(1, 1500),
+                "up to 1 further attempt, the first after 1.5s",
+                "retry",
+                r#"{"max":1,"initial_ms":1500}"#,
+            ),
+            (
+                retry(2, 200),
+                "up to 2 further attempts, the first after 200ms",
+                "retry",
+                r#"{"max":2,"initial_ms":200}"#,
+            ),
+            (Declared { serial: true, ..none.clone() }, "serial: its batch runs in order", "serial", "true"),
+            (Declared { sensitive: true, ..none.clone() }, "sensitive: asks for approval", "sensitive", "true"),
+            (Declared { return_direct: true, ..none.clone() }, "its result is the answer", "return_direct", "true"),
+            (Declared { context: true, ..none.clone() }, "reads the conversation's context", "context", "true"),
+            (Declared { tags, ..none.clone() }, "tags read, text", "tags", r#"["read","text"]"#),
+            (Declared { category: Some("files".into()), ..none }, "category files", "category", "\"files\""),
+        ];
+        let kill = Kill::By(KillStrength::Subreaper);
+        for (declared, line, key, value) in cases {
+            let body = Body::Host(HostBody::blocking(|_, _| Ok("1".into())));
+            let declared = ToolSpec { declared, ..ToolSpec::new(ToolName::new("a").unwrap(), "", body) };
+            let tools = ToolTable::new(vec![declared]).unwrap();
+            let listed = serde_json::to_value(json(&tools, &kill)).unwrap();
+            assert_eq!(listed["tools"][0][key], serde_json::from_str::<serde_json::Value>(value).unwrap());
+            assert_eq!(text(tools, &Selection::default(), &kill).lines().last(), Some(format!("    {line}").as_str()));
+        }
+    }
+
+    #[test]
+    fn the_list_is_of_what_was_selected() {
+        let kill = Kill::By(KillStrength::Subreaper);
+        let declared = |name: &str, tag: &str, category: &str| {
+            let declared = Declared { tags: vec![tag.into()], category: Some(category.into()), ..Declared::default() };
+            ToolSpec { declared, ..tool(name, "", Policy::default()) }
+        };
+        let tools =
+            || ToolTable::new(vec![declared("find", "read", "files"), declared("remove", "write", "files")]).unwrap();
+        let names = |selection: Selection| {
+            let listed = serde_json::to_value(json(&tools().select(&selection), &kill)).unwrap();
+            let names: Vec<String> =
+                listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().into()).collect();
+            (names, text(tools(), &selection, &kill))
+        };
+        let (listed, text) = names(Selection { tags: vec!["write".into()], ..Selection::default() });
+        assert_eq!(listed, ["remove"]);
+        assert!(text.contains("remove") && !text.contains("find"), "{text}");
+        let (listed, text) = names(Selection { category: Some("web".into()), ..Selection::default() });
+        assert_eq!((listed.len(), text.as_str()), (0, "none of 2 tools has these tags and this category\n"));
     }
 }

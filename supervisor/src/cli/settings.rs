@@ -4,7 +4,7 @@ use super::args::{Arguments, CheckArguments, CommandArguments, LaterArguments, R
 use crate::KillStrength;
 use crate::call::{Policy, WorkerPolicy};
 use crate::catalogue::environment::EnvRule;
-use crate::catalogue::{duration, kill, size};
+use crate::catalogue::{Selection, duration, kill, size};
 use clap_complete::Shell;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -96,6 +96,8 @@ pub(super) enum CatalogueFile {
 #[derive(Debug)]
 pub(super) struct ListSettings {
     pub(super) catalogue: CatalogueFile,
+    /// Which of its tools.
+    pub(super) selection: Selection,
     pub(super) strength: Option<KillStrength>,
     pub(super) json: bool,
 }
@@ -146,7 +148,12 @@ impl Settings {
                 work: work(*run, catalogue)?,
                 strength,
             })),
-            CommandArguments::List(list) => Self::List(ListSettings { catalogue, strength, json: list.json }),
+            CommandArguments::List(list) => Self::List(ListSettings {
+                catalogue,
+                selection: Selection { tags: list.tag, category: list.category, ..Selection::default() },
+                strength,
+                json: list.json,
+            }),
             CommandArguments::Check(check) => Self::Check(check_settings(check, catalogue)?),
             CommandArguments::Doctor(doctor) => Self::Doctor(DoctorSettings { strength, json: doctor.json }),
             CommandArguments::Completions(completions) => Self::Completions(completions.shell),

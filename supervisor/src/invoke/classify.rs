@@ -4,8 +4,10 @@
 //! status alone. `docs/errors.md` is this file's table.
 
 use super::wire::Reply;
-use crate::call::{Code, Exit, KillReason, NotRun, Outcome, Policy, Status, StopReason, Termination, Usage, Writes};
-use crate::catalogue::Returned;
+use crate::call::{
+    Captured, Code, Exit, KillReason, NotRun, Outcome, Policy, Status, StopReason, Termination, Usage, Writes,
+};
+use crate::catalogue::{OutputSchema, Returned};
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
 use serde_json::Value;
@@ -141,6 +143,55 @@ impl Work {
             Self::Tool => "the tool",
         }
     }
+}
+
+/// What a tool promises of its result.
+pub(super) struct Promise<'a> {
+    /// What its result has to be; `None` takes every JSON value, and a command has no result then.
+    pub(super) output: Option<&'a OutputSchema>,
+    /// What a command wrote to its standard output.
+    pub(super) stdout: &'a Captured,
+}
+
+impl Verdict {
+    /// Holds a tool that went well to its promise: with an output schema a command's standard output is its result, and a
+    /// result that does not fit is an error and not passed on.
+    pub(super) fn held_to(self, Promise { output, stdout }: Promise<'_>) -> Self {
+        let Some(schema) = output.filter(|_| self.status == Status::Ok) else { return self };
+        let mut verdict = self;
+        let result = match (verdict.result.take(), &verdict.exit) {
+            (Some(result), _) => Ok(result),
+            (None, Some(_)) => printed(stdout),
+            // What goes well is a command or has a value.
+            (None, None) => Err("the tool returned no result".to_owned()),
+        };
+        match result.and_then(|result| schema.check(result.get()).map(|()| result)) {
+            Ok(result) => Self { result: Some(result), ..verdict },
+            Err(problem) => Self {
+                status: Status::Error,
+                code: Some(Code::ToolError),
+                class: Some(ErrorClass::Semantic),
+                message: Some(problem),
+                result: None,
+                writes: Writes::default(),
+                ..verdict
+            },
+        }
+    }
+}
+
+/// The JSON value that a command has written to its standard output.
+fn printed(stdout: &Captured) -> Result<Box<RawValue>, String> {
+    let Captured { text, bytes, dropped, lossy } = stdout;
+    if *dropped > 0 {
+        return Err(format!(
+            "the result is {bytes} bytes long, more than is kept of the standard output; `limits.output` keeps more"
+        ));
+    }
+    if *lossy {
+        return Err("the result is not UTF-8".to_owned());
+    }
+    RawValue::from_string(text.trim_ascii().to_owned()).map_err(|error| format!("the result is not JSON: {error}"))
 }
 
 /// Says what an end means.
@@ -459,4 +510,64 @@ fn describe_setup(failure: &SetupFailure) -> String {
 
 fn signal_name(signal: i32) -> String {
     crate::call::signal_name(signal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// How a tool that went well is told, when this is promised of its result.
+    fn told(result: Option<&str>, stdout: &Captured, schema: serde_json::Value) -> (Status, Option<String>, String) {
+        let exit = result.is_none().then_some(Exit { code: Some(0), signal: None });
+        let result = result.map(|json| RawValue::from_string(json.into()).unwrap());
+        let verdict = Verdict { result, exit, ..started(Status::Ok, None, None, None) };
+        let schema = OutputSchema::new(schema).unwrap();
+        let verdict = verdict.held_to(Promise { output: Some(&schema), stdout });
+        let mut outcome = Outcome::not_started(crate::call::CallId::new("call"), "tool");
+        verdict.fill(&mut outcome);
+        let failed = outcome.status != Status::Ok;
+        assert_eq!(failed.then_some((Code::ToolError, ErrorClass::Semantic)), outcome.code.zip(outcome.class));
+        let result = outcome.result.map(|result| result.get().to_owned());
+        (outcome.status, result, outcome.message.unwrap_or_default())
+    }
+
+    fn wrote(text: &str) -> Captured {
+        Captured { text: text.into(), bytes: text.len() as u64, ..Captured::default() }
+    }
+
+    #[test]
+    fn result_that_does_not_fit_is_an_error_and_not_passed_on() {
+        let schema = || json!({ "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+        let right = r#"{"n": 123456789012345678901234567890}"#;
+        let fits = (Status::Ok, Some(right.to_owned()), String::new());
+        assert_eq!(told(Some(right), &wrote("noise"), schema()), fits);
+        assert_eq!(told(None, &wrote(&format!("{right}\n")), schema()), fits, "a command's output is its result");
+
+        let misfit = "the result does not fit the tool's output schema: /n: 1.5 is not of type \"integer\"";
+        let broken = (Status::Error, None, misfit.to_owned());
+        assert_eq!(told(Some(r#"{"n":1.5}"#), &wrote(""), schema()), broken);
+        assert_eq!(told(None, &wrote(r#"{"n":1.5}"#), schema()), broken);
+    }
+
+    #[test]
+    fn output_that_is_not_one_whole_json_value_is_no_result() {
+        let message = |stdout: &Captured| told(None, stdout, json!({})).2;
+        assert_eq!(message(&wrote("")), "the result is not JSON: EOF while parsing a value at line 1 column 0");
+        assert_eq!(message(&wrote("1 2")), "the result is not JSON: trailing characters at line 1 column 3");
+        assert_eq!(message(&Captured { lossy: true, ..wrote("\"\u{fffd}\"") }), "the result is not UTF-8");
+        let cut = "the result is 5 bytes long, more than is kept of the standard output; `limits.output` keeps more";
+        assert_eq!(message(&Captured { dropped: 3, bytes: 5, ..wrote("12") }), cut);
+    }
+
+    #[test]
+    fn failure_is_told_as_it_was_and_without_a_promise_nothing_is_looked_at() {
+        let schema = OutputSchema::new(json!({ "type": "null" })).unwrap();
+        let text = wrote("not JSON");
+        let failure = || failed(&Failure::new(ErrorClass::Transient, "busy"));
+        let held = failure().held_to(Promise { output: Some(&schema), stdout: &text });
+        assert_eq!((held.class, held.message), (Some(ErrorClass::Transient), Some("busy".into())));
+        let held = started(Status::Ok, None, None, None).held_to(Promise { output: None, stdout: &text });
+        assert_eq!((held.status, held.message), (Status::Ok, None));
+    }
 }

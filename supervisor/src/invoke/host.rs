@@ -3,9 +3,9 @@
 //! Nothing is killed here, so nothing may be told as killed. A body that has not ended when it was given up is abandoned: its
 //! thread goes on, what it still returns is dropped, and it is counted until it ends.
 
-use super::classify::{End, HostEnd, Work, classify};
-use crate::call::{CallContext, CallId, Context, Outcome, Policy, Status, StopReason, Timing};
-use crate::catalogue::{HostBody, Returned};
+use super::classify::{End, HostEnd, Promise, Work, classify};
+use crate::call::{CallContext, CallId, Captured, Context, Outcome, Policy, Status, StopReason, Timing};
+use crate::catalogue::{HostBody, OutputSchema, Returned};
 use crate::deadline::Moment;
 use crate::pool::Refusal;
 use std::any::Any;
@@ -160,6 +160,8 @@ pub(crate) struct HostPlan {
     /// The text of a JSON object.
     pub(crate) arguments: String,
     pub(crate) policy: Policy,
+    /// What its result has to be.
+    pub(crate) schema: Option<OutputSchema>,
     pub(crate) cancel: Option<CancellationToken>,
     /// What the tool sees of the slots that calls have in common.
     pub(crate) context: Context,
@@ -168,7 +170,7 @@ pub(crate) struct HostPlan {
 /// Runs one call to its one outcome.
 pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
-    let HostPlan { id, tool, body, arguments, policy, cancel, context } = plan;
+    let HostPlan { id, tool, body, arguments, policy, schema, cancel, context } = plan;
     let place = threads.place(&policy, cancel.as_ref(), closing).await;
     let runtime = place.and_then(|place| {
         let runtime = threads.handle();
@@ -219,7 +221,8 @@ pub(crate) async fn run(threads: &HostThreads, plan: HostPlan, closing: &Cancell
     let settled = Moment::now();
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
-    classify(&End::Host(end), &policy, &Work::Tool).fill(&mut outcome);
+    let promise = Promise { output: schema.as_ref(), stdout: &Captured::default() };
+    classify(&End::Host(end), &policy, &Work::Tool).held_to(promise).fill(&mut outcome);
     if outcome.status == Status::Ok {
         outcome.writes = call.take_writes();
     }

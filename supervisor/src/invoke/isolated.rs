@@ -3,11 +3,12 @@
 //! The caller's own task does all of it; nothing is spawned. The watchdog's thread ends the call at its deadline
 //! whatever this task is doing.
 
-use super::classify::{Broken, End, Work, classify};
+use super::classify::{Broken, End, Promise, Work, classify};
 use super::drain::{Drain, Flow};
 use super::proof::receipt;
 use super::wire::{Outgoing, Reply, last_words, receive};
 use crate::call::{CallId, KillReason, Outcome, OutputMode, Policy, Timing, WorkerPolicy};
+use crate::catalogue::OutputSchema;
 use crate::deadline::{Limits, Moment};
 use crate::pool::{Lease, Pool, Refusal, Want};
 use crate::process::{Fate, Worker, WorkerProcess};
@@ -34,13 +35,15 @@ pub(crate) struct Plan {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) policy: Policy,
     pub(crate) output: OutputMode,
+    /// What its result has to be.
+    pub(crate) schema: Option<OutputSchema>,
     pub(crate) cancel: Option<CancellationToken>,
 }
 
 /// Runs one call to its one outcome. `closing` is cancelled when the executor is closed.
 pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
-    let Plan { id, tool, task, stdin, policy, output, cancel } = plan;
+    let Plan { id, tool, task, stdin, policy, output, schema, cancel } = plan;
     let work = match &task {
         Task::Command(command) => Work::Command(String::from_utf8_lossy(&command.program).into_owned()),
         Task::Tool { .. } | Task::ToolInContext { .. } => Work::Tool,
@@ -129,7 +132,8 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     let mut outcome = Outcome::not_started(id, &tool);
     outcome.attempts = 1;
     (outcome.stdout, outcome.stderr) = drain.captured();
-    let verdict = classify(&end, &policy, &work);
+    let promise = Promise { output: schema.as_ref(), stdout: &outcome.stdout };
+    let verdict = classify(&end, &policy, &work).held_to(promise);
     outcome.receipt = receipt(&process, &end, verdict.status, &policy).filter(|_| verdict.started);
     verdict.fill(&mut outcome);
     // What ended the body: the reply, or the reason of the kill.

@@ -3,7 +3,7 @@
 use super::in_context::IsolatedContext;
 use super::typed::{read, schema_of, write};
 use crate::call::{CallContext, Policy};
-use crate::catalogue::{Body, HostBody, InputSchema, SchemaError, ToolSpec};
+use crate::catalogue::{Body, Declared, HostBody, InputSchema, OutputSchema, RetryPolicy, SchemaError, ToolSpec};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -62,6 +62,14 @@ pub enum DeclarationError {
         /// The tool.
         tool: ToolName,
         /// What is wrong with them.
+        source: SchemaError,
+    },
+    /// Its result has no schema that can be checked.
+    #[error("the result of the tool {tool} cannot be declared")]
+    Output {
+        /// The tool.
+        tool: ToolName,
+        /// What is wrong with it.
         source: SchemaError,
     },
 }
@@ -197,8 +205,61 @@ impl Tool {
 
     /// It reads the slots that calls have in common ([`CallContext::context`], [`IsolatedContext::context`]).
     #[must_use]
-    pub fn reads_context(mut self) -> Self {
-        self.spec.declared.context = true;
+    pub fn reads_context(self) -> Self {
+        self.with_declared(|declared| declared.context = true)
+    }
+
+    /// Promises that the result is an `R`: the schema is told to whoever lists the tool, and a result that does not fit it is
+    /// an error and not passed on. `R` is mostly the type that the body returns.
+    ///
+    /// # Errors
+    /// [`DeclarationError::Output`] when the schema of `R` cannot be checked.
+    pub fn output<R: JsonSchema>(mut self) -> Result<Self, DeclarationError> {
+        let schema = OutputSchema::new(schema_of::<R>());
+        let tool = || self.spec.name.clone();
+        let schema = schema.map_err(|source| DeclarationError::Output { tool: tool(), source })?;
+        self.spec.output = Some(schema);
+        Ok(self)
+    }
+
+    /// Promises that a second run does no harm, and says how a call that failed for a passing reason is repeated.
+    #[must_use]
+    pub fn retry(self, retry: RetryPolicy) -> Self {
+        self.with_declared(|declared| declared.retry = Some(retry))
+    }
+
+    /// A batch with a call of it runs in the order of its calls, one after the other.
+    #[must_use]
+    pub fn serial(self) -> Self {
+        self.with_declared(|declared| declared.serial = true)
+    }
+
+    /// A call of it asks for approval first.
+    #[must_use]
+    pub fn sensitive(self) -> Self {
+        self.with_declared(|declared| declared.sensitive = true)
+    }
+
+    /// Its result is the answer, without another turn of the model, where all calls of a batch declare it.
+    #[must_use]
+    pub fn return_direct(self) -> Self {
+        self.with_declared(|declared| declared.return_direct = true)
+    }
+
+    /// What it is found by, each once; they replace those that were there.
+    #[must_use]
+    pub fn tags<T: Into<String>>(self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.with_declared(|declared| declared.tags = tags.into_iter().map(Into::into).collect())
+    }
+
+    /// Which group it belongs to.
+    #[must_use]
+    pub fn category(self, category: impl Into<String>) -> Self {
+        self.with_declared(|declared| declared.category = Some(category.into()))
+    }
+
+    fn with_declared(mut self, change: impl FnOnce(&mut Declared)) -> Self {
+        change(&mut self.spec.declared);
         self
     }
 
@@ -236,4 +297,61 @@ fn declare<A: JsonSchema>(name: &str, description: &str, body: Body) -> Result<T
     let input = InputSchema::new(schema_of::<A>())
         .map_err(|source| DeclarationError::Arguments { tool: name.clone(), source })?;
     Ok(ToolSpec { input: Some(input), ..ToolSpec::new(name, description, body) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::TableError;
+    use crate::{AssemblyError, Tools};
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    fn tool() -> Tool {
+        Tool::isolated("count", "Counts", |Nothing {}| Ok::<u32, String>(7)).unwrap()
+    }
+
+    #[test]
+    fn every_declaration_changes_the_spec() {
+        let none = Declared::default();
+        let retry = RetryPolicy { initial: Duration::from_secs(1), ..RetryPolicy::default() };
+        let cases = [
+            (tool(), none.clone()),
+            (tool().retry(retry), Declared { retry: Some(retry), ..none.clone() }),
+            (tool().serial(), Declared { serial: true, ..none.clone() }),
+            (tool().sensitive(), Declared { sensitive: true, ..none.clone() }),
+            (tool().return_direct(), Declared { return_direct: true, ..none.clone() }),
+            (tool().tags(["a", "b"]), Declared { tags: vec!["a".into(), "b".into()], ..none.clone() }),
+            (tool().category("c"), Declared { category: Some("c".into()), ..none }),
+        ];
+        for (tool, expected) in cases {
+            assert_eq!(tool.spec.declared, expected);
+        }
+    }
+
+    #[test]
+    fn output_is_the_schema_of_a_type() {
+        assert!(tool().spec.output.is_none());
+        let schema = tool().output::<u32>().unwrap().spec.output.unwrap();
+        assert_eq!(
+            (schema.check("7"), schema.check("-7").is_err(), schema.check("\"7\"").is_err()),
+            (Ok(()), true, true)
+        );
+        let anything = tool().output::<serde_json::Value>().unwrap().spec.output.unwrap();
+        assert_eq!(anything.check("[null]"), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused_with_the_tool_when_the_table_is_made() {
+        let refused = |tool: Tool| match Tools::new().with(tool).into_table().unwrap_err() {
+            AssemblyError::Table(error @ TableError::Declared { .. }) => error.to_string(),
+            other => panic!("{other}"),
+        };
+        let said = "the tool count cannot be declared so: ";
+        assert_eq!(refused(tool().tags(["a", "a"])), format!("{said}it has the tag \"a\" more than once"));
+        assert_eq!(refused(tool().category("")), format!("{said}an empty category is refused; leave it out for none"));
+        let retry = RetryPolicy { initial: Duration::ZERO, ..RetryPolicy::default() };
+        assert_eq!(refused(tool().retry(retry)), format!("{said}a retry that waits for zero time is refused"));
+    }
 }

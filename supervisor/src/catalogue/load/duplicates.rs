@@ -115,3 +115,69 @@ fn keys(line: &str) -> Option<Vec<String>> {
     }
     Some(keys)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::catalogue::CatalogueError;
+    use crate::catalogue::load::sample::{TOOL, complaint, parse};
+
+    #[test]
+    fn duplicate_tools_are_told_before_anything_else() {
+        let first_in = |position: &str, name: &str, first: u32| {
+            format!(
+                "{position}: tool {name:?} is declared more than once, first in line {first}; keep one declaration, or \
+                 give it another name"
+            )
+        };
+        let anywhere = |position: &str, name: &str| {
+            format!(
+                "{position}: tool {name:?} is declared more than once; keep one declaration, or give it another name"
+            )
+        };
+        let cases = [
+            (
+                "[tool.a]\ntimeout = 0\n[tool.b]\n[tool.a]\ntimeout = 0\n[tool.b]\n[tool.a]\n",
+                vec![first_in("4:7", "a", 1), first_in("6:7", "b", 3), first_in("7:7", "a", 1)],
+            ),
+            ("[tool.a]\n[pool]\nworkers = = 2\n[ tool . \"a\" ] # again\n", vec![first_in("4:10", "a", 1)]),
+            ("[tool]\na = {}\na = {}\n", vec![anywhere("3:1", "a")]),
+            ("tool.a = {}\ntool.a = {}\n", vec![anywhere("2:6", "a")]),
+            ("[tool]\na.timeout = 0\n[tool.a]\n", vec![anywhere("3:7", "a")]),
+            ("[tool.a.limits]\n[tool.a]\n[tool.a]\n", vec![first_in("3:7", "a", 2)]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(complaint(text), expected.join("\n"), "{text}");
+        }
+        let error = parse("[tool.a]\n[tool.a]").unwrap_err();
+        assert!(matches!(error, CatalogueError::Duplicates { tools, .. } if tools.len() == 1));
+    }
+
+    #[test]
+    fn a_header_in_a_text_is_not_a_declaration() {
+        let text =
+            format!("{TOOL}stdin = 'none'\n[tool.b]\ndescription = '''\n[tool.a]\n[tool.b]\n'''\ncommand = ['true']\n");
+        assert_eq!(parse(&text).unwrap().tools.names().collect::<Vec<_>>(), ["a", "b"]);
+        let parts = "[tool.a.limits]\noutput = 1\n".to_owned() + TOOL;
+        assert_eq!(parse(&parts).unwrap().tools.len(), 1, "a tool may be declared in parts");
+    }
+
+    #[test]
+    fn what_is_not_toml_is_told_with_its_place() {
+        let cases = [
+            (
+                "[tool.a]\ntimeout = 1\ntimeout = 2\n",
+                "3:1: tool \"a\": `timeout` is declared more than once; keep one of them",
+            ),
+            (
+                "[tool.a]\nlimits = { output = 1, output = 2 }\n",
+                "2:24: tool \"a\": `output` is declared more than once; keep one of them",
+            ),
+            ("[pool]\n[pool]\n", "2:2: `pool` is declared more than once; keep one of them"),
+            ("[tool.a]\ncommand = 'x\n", "2:13: tool \"a\": invalid literal string, expected `'`"),
+            ("x y", "1:3: key with no value, expected `=`"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(complaint(text).lines().next(), Some(expected), "{text}");
+        }
+    }
+}

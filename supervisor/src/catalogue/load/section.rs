@@ -1,9 +1,10 @@
 //! Reading one table of a catalogue: its keys, their types, and words for what does not fit.
 
 use super::problem::{Noted, Problems};
+use crate::catalogue::duration::{self, DurationError};
 use crate::catalogue::excerpt::excerpt;
 use crate::catalogue::nearest::nearest;
-use crate::catalogue::{duration, kill, size};
+use crate::catalogue::{kill, size};
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -14,8 +15,11 @@ use toolexec_protocol::strength::KillStrength;
 /// The most bytes of a key or of a value that a problem repeats.
 const EXCERPT: usize = 64;
 
+/// What a time is.
+const TIME: &str = "a time such as \"500ms\", \"2s\" or \"1m\", or a number of seconds";
+
 /// A value that was declared, and where.
-pub(super) struct Declared<T> {
+pub(super) struct Placed<T> {
     /// The value.
     pub(super) value: T,
     /// Where it stands in the text.
@@ -23,7 +27,7 @@ pub(super) struct Declared<T> {
 }
 
 /// What was read of one key: its value where it is declared, or that a problem was noted.
-pub(super) type Read<T> = Result<Option<Declared<T>>, Noted>;
+pub(super) type Read<T> = Result<Option<Placed<T>>, Noted>;
 
 /// What keys a table may have.
 #[derive(Clone, Copy)]
@@ -33,6 +37,8 @@ pub(super) struct Keys {
     /// Those that have a meaning, but not in this version: they are refused, since a limit that is not applied must
     /// not be accepted.
     pub(super) unsupported: &'static [&'static str],
+    /// Those that have a meaning in another place, and why not in this one.
+    pub(super) elsewhere: &'static [(&'static str, &'static str)],
 }
 
 /// One table of a catalogue.
@@ -52,6 +58,8 @@ impl<'a> Section<'a> {
             if keys.unsupported.contains(&name) {
                 let message = format!("`{shown}` is not supported by this version of toolexec; remove it");
                 problems.note(&key.span(), message);
+            } else if let Some((_, why)) = keys.elsewhere.iter().find(|(known, _)| *known == name) {
+                problems.note(&key.span(), format!("`{shown}` {why}"));
             } else if !keys.known.contains(&name) {
                 let hint = match nearest(name, keys.known.iter().copied()) {
                     Some(meant) => format!("did you mean `{prefix}{meant}`?"),
@@ -83,7 +91,7 @@ impl<'a> Section<'a> {
     pub(super) fn text(&self, key: &str, what: &str, problems: &mut Problems<'_>) -> Read<&'a str> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
-            DeValue::String(text) => Ok(Some(Declared { value: text, at: value.span() })),
+            DeValue::String(text) => Ok(Some(Placed { value: text, at: value.span() })),
             other => Err(self.mistyped(key, value, other, what, problems)),
         }
     }
@@ -96,26 +104,44 @@ impl<'a> Section<'a> {
         parse: impl FnOnce(&'a str) -> Result<T, E>,
         problems: &mut Problems<'_>,
     ) -> Read<T> {
-        let Some(Declared { value: text, at }) = self.text(key, what, problems)? else { return Ok(None) };
+        let Some(Placed { value: text, at }) = self.text(key, what, problems)? else { return Ok(None) };
         match parse(text) {
-            Ok(value) => Ok(Some(Declared { value, at })),
+            Ok(value) => Ok(Some(Placed { value, at })),
             Err(error) => Err(self.note(key, &at, format_args!("is {:?}: {error}", excerpt(text, EXCERPT)), problems)),
         }
     }
 
     /// A time limit: a string, or a number of seconds.
     pub(super) fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Read<Duration> {
-        self.quantity(
-            key,
-            "a time such as \"500ms\", \"2s\" or \"1m\", or a number of seconds",
-            duration::parse,
-            problems,
-        )
+        self.quantity(key, TIME, duration::parse, problems)
+    }
+
+    /// How long something waits; `otherwise` is what holds where it is left out.
+    pub(super) fn wait(&self, key: &str, otherwise: &str, problems: &mut Problems<'_>) -> Read<Duration> {
+        let parse = |text: &str| {
+            duration::parse(text).map_err(|error| match error {
+                DurationError::Zero | DurationError::Negative => {
+                    format!("nothing waits for zero time or less; leave it out for {otherwise}")
+                }
+                DurationError::TooLong => format!("longer than 100 years; leave it out for {otherwise}"),
+                DurationError::NotADuration | DurationError::TooShort => error.to_string(),
+            })
+        };
+        self.quantity(key, TIME, parse, problems)
     }
 
     /// A size: a string, or a number of bytes.
     pub(super) fn size(&self, key: &str, problems: &mut Problems<'_>) -> Read<usize> {
         self.quantity(key, "a size such as \"1MiB\" or \"64KiB\", or a number of bytes", size::parse, problems)
+    }
+
+    /// Yes or no.
+    pub(super) fn boolean(&self, key: &str, problems: &mut Problems<'_>) -> Read<bool> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Boolean(boolean) => Ok(Some(Placed { value: *boolean, at: value.span() })),
+            other => Err(self.mistyped(key, value, other, "true or false", problems)),
+        }
     }
 
     /// The weakest kill that is accepted.
@@ -131,7 +157,7 @@ impl<'a> Section<'a> {
             DeValue::Integer(written) => {
                 let number = integer(written).and_then(|number| usize::try_from(number).ok());
                 match number.filter(|number| bounds.contains(number)) {
-                    Some(number) => Ok(Some(Declared { value: number, at: value.span() })),
+                    Some(number) => Ok(Some(Placed { value: number, at: value.span() })),
                     None => {
                         let written = excerpt(written, EXCERPT);
                         let message = format!("is {written}, and has to be {what}");
@@ -159,7 +185,7 @@ impl<'a> Section<'a> {
     }
 
     /// An array of strings, each with its place.
-    pub(super) fn texts(&self, key: &str, what: &str, problems: &mut Problems<'_>) -> Read<Vec<Declared<&'a str>>> {
+    pub(super) fn texts(&self, key: &str, what: &str, problems: &mut Problems<'_>) -> Read<Vec<Placed<&'a str>>> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let DeValue::Array(array) = value.get_ref() else {
             return Err(self.mistyped(key, value, value.get_ref(), what, problems));
@@ -168,11 +194,11 @@ impl<'a> Section<'a> {
         let mut noted = None;
         for element in array {
             match element.get_ref() {
-                DeValue::String(text) => texts.push(Declared { value: text.as_ref(), at: element.span() }),
+                DeValue::String(text) => texts.push(Placed { value: text.as_ref(), at: element.span() }),
                 other => noted = Some(self.mistyped(key, element, other, what, problems)),
             }
         }
-        noted.map_or(Ok(Some(Declared { value: texts, at: value.span() })), Err)
+        noted.map_or(Ok(Some(Placed { value: texts, at: value.span() })), Err)
     }
 
     /// A string, or a number that reads like one.
@@ -195,12 +221,13 @@ impl<'a> Section<'a> {
             other => return Err(self.mistyped(key, value, other, what, problems)),
         };
         match parsed {
-            Ok(parsed) => Ok(Some(Declared { value: parsed, at: value.span() })),
+            Ok(parsed) => Ok(Some(Placed { value: parsed, at: value.span() })),
             Err(error) => Err(self.note(key, &value.span(), format_args!("is {shown}: {error}"), problems)),
         }
     }
 
-    fn mistyped(
+    /// Notes that a value is of another type than it has to be.
+    pub(super) fn mistyped(
         &self,
         key: &str,
         value: &Spanned<DeValue<'_>>,

@@ -119,7 +119,9 @@ fn json_line(outcome: &Outcome) -> Vec<u8> {
 /// What goes to standard output and to standard error.
 fn collected(outcome: &Outcome) -> [Vec<u8>; 2] {
     let mut output = outcome.stdout.text.clone().into_bytes();
-    if let Some(result) = &outcome.result {
+    // The result of a command is what it has written.
+    let returned = outcome.result.as_ref().filter(|_| outcome.exit.is_none());
+    if let Some(result) = returned {
         output.extend_from_slice(result.get().as_bytes());
         output.push(b'\n');
     }

@@ -1,24 +1,9 @@
-//! The JSON Schema of a tool's arguments, compiled once.
+//! The JSON Schema of a tool's arguments.
 
-use super::ArgumentError;
-use super::excerpt::excerpt;
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
+use super::compiled::{Compiled, Mismatch, SchemaError, problem};
+use crate::catalogue::ArgumentError;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// The most problems that one error lists.
-const MAX_PROBLEMS: usize = 10;
-
-/// Of arguments longer than this only the first problem is told: the validator collects problems before it hands
-/// them out, and a large array of wrong items would make as many as it has items.
-const MAX_LENGTH_FOR_ALL: usize = 256 * 1024;
-
-/// The most bytes of a problem's text.
-const PROBLEM_EXCERPT: usize = 400;
-
-/// The most bytes of a wrong value, or of its place, in a problem's text.
-const VALUE_EXCERPT: usize = 80;
 
 /// The JSON Schema of a tool's arguments.
 ///
@@ -27,8 +12,7 @@ const VALUE_EXCERPT: usize = 80;
 /// check of it run away.
 #[derive(Debug)]
 pub struct InputSchema {
-    json: Value,
-    validator: Validator,
+    compiled: Compiled,
     properties: BTreeSet<String>,
     required: BTreeSet<String>,
     defaults: Vec<Default>,
@@ -36,36 +20,11 @@ pub struct InputSchema {
 
 /// The default of a top-level property.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Default {
-    pub(super) name: String,
-    pub(super) value: Value,
+pub(in crate::catalogue) struct Default {
+    pub(in crate::catalogue) name: String,
+    pub(in crate::catalogue) value: Value,
     /// The text of `value`.
-    pub(super) json: String,
-}
-
-/// Why a JSON value is not an [`InputSchema`].
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// It is not an object.
-    #[error("not a JSON Schema: it has to be an object")]
-    NotAnObject,
-    /// It describes something else than an object.
-    #[error("the schema of something else than an object: `type` has to be \"object\" or left out")]
-    NotOfAnObject,
-    /// It is no valid schema.
-    #[error("not a JSON Schema: {0}")]
-    Invalid(String),
-    /// It refers to another document.
-    #[error("a reference to {0:?}: other documents are never fetched; put what it needs under `$defs`")]
-    Reference(String),
-    /// A default does not fit the property's own schema.
-    #[error("the default of `{property}` does not fit: {problem}")]
-    Default {
-        /// The property.
-        property: String,
-        /// Why.
-        problem: String,
-    },
+    pub(in crate::catalogue) json: String,
 }
 
 impl InputSchema {
@@ -79,11 +38,8 @@ impl InputSchema {
         if schema.entry("type").or_insert_with(|| "object".into()) != "object" {
             return Err(SchemaError::NotOfAnObject);
         }
-        let validator = jsonschema::options()
-            .offline()
-            .with_pattern_options(PatternOptions::regex())
-            .build(&json)
-            .map_err(|error| invalid(&error))?;
+        let compiled = Compiled::new(json)?;
+        let json = compiled.as_json();
         let properties = json["properties"].as_object();
         let defaults: Vec<Default> = properties
             .into_iter()
@@ -91,16 +47,16 @@ impl InputSchema {
             .filter_map(|(name, property)| Some((name, property.get("default")?)))
             .map(|(name, value)| Default { name: name.clone(), value: value.clone(), json: value.to_string() })
             .collect();
-        check_defaults(&validator, &defaults)?;
+        check_defaults(&compiled, &defaults)?;
         let properties = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let required = json["required"].as_array();
         let required = required.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        Ok(Self { json, validator, properties, required, defaults })
+        Ok(Self { compiled, properties, required, defaults })
     }
 
     /// The schema, as the model should see it.
     pub fn as_json(&self) -> &Value {
-        &self.json
+        self.compiled.as_json()
     }
 
     /// The names of its top-level properties.
@@ -119,29 +75,22 @@ impl InputSchema {
     }
 
     /// The defaults of its top-level properties.
-    pub(super) fn defaults(&self) -> &[Default] {
+    pub(in crate::catalogue) fn defaults(&self) -> &[Default] {
         &self.defaults
     }
 
     /// Checks arguments whose text has `length` bytes.
-    pub(super) fn check(&self, arguments: &Value, length: usize) -> Result<(), ArgumentError> {
-        let Err(first) = self.validator.validate(arguments) else { return Ok(()) };
-        if length > MAX_LENGTH_FOR_ALL {
-            return Err(ArgumentError::Mismatch { problems: vec![problem(&first)], complete: false });
-        }
-        let mut errors = self.validator.iter_errors(arguments);
-        let mut problems: Vec<String> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
-        if problems.is_empty() {
-            problems.push(problem(&first));
-        }
-        Err(ArgumentError::Mismatch { problems, complete: errors.next().is_none() })
+    pub(in crate::catalogue) fn check(&self, arguments: &Value, length: usize) -> Result<(), ArgumentError> {
+        self.compiled
+            .check(arguments, length)
+            .map_err(|Mismatch { problems, complete }| ArgumentError::Mismatch { problems, complete })
     }
 }
 
-fn check_defaults(validator: &Validator, defaults: &[Default]) -> Result<(), SchemaError> {
+fn check_defaults(compiled: &Compiled, defaults: &[Default]) -> Result<(), SchemaError> {
     let all = defaults.iter().map(|default| (default.name.clone(), default.value.clone())).collect();
     let all = Value::Object(all);
-    for error in validator.iter_errors(&all) {
+    for error in compiled.errors(&all) {
         // What is wrong with the object as a whole, such as a missing property, is for the call's arguments to mend.
         let path = error.instance_path().to_string();
         let property = path.split('/').nth(1).map(|property| property.replace("~1", "/").replace("~0", "~"));
@@ -152,33 +101,10 @@ fn check_defaults(validator: &Validator, defaults: &[Default]) -> Result<(), Sch
     Ok(())
 }
 
-/// What is wrong with a schema.
-fn invalid(error: &ValidationError<'_>) -> SchemaError {
-    match error.kind() {
-        ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
-            SchemaError::Reference(excerpt(uri, VALUE_EXCERPT))
-        }
-        ValidationErrorKind::Format { format } if format == "regex" => SchemaError::Invalid(format!(
-            "{}: {} is not a regular expression of the kind that is matched in linear time, without look-around and \
-             back-references",
-            excerpt(error.instance_path(), VALUE_EXCERPT),
-            excerpt(error.instance(), VALUE_EXCERPT),
-        )),
-        _ => SchemaError::Invalid(problem(error)),
-    }
-}
-
-/// One problem in words: the JSON pointer of the value, where it is not the whole, and what is wrong with it.
-fn problem(error: &ValidationError<'_>) -> String {
-    let value = excerpt(error.instance(), VALUE_EXCERPT);
-    let reason = excerpt(error.masked_with(value), PROBLEM_EXCERPT);
-    let place = error.instance_path();
-    if place.is_empty() { reason } else { format!("{}: {reason}", excerpt(place, VALUE_EXCERPT)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::schema::compiled::{MAX_LENGTH_FOR_ALL, MAX_PROBLEMS};
     use proptest::prelude::*;
     use serde_json::json;
 

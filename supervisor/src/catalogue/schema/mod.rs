@@ -1,0 +1,10 @@
+//! The JSON Schemas of a tool, compiled once: of its arguments, and of its result.
+
+mod compiled;
+mod input;
+mod output;
+
+pub use compiled::SchemaError;
+pub(super) use input::Default;
+pub use input::InputSchema;
+pub use output::OutputSchema;
