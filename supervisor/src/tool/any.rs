@@ -294,7 +294,7 @@ impl Handler for InContext {
 fn declare<A: JsonSchema>(name: &str, description: &str, body: Body) -> Result<ToolSpec, DeclarationError> {
     let name = ToolName::new(name)
         .map_err(|source| DeclarationError::Name { name: name.chars().take(64).collect(), source })?;
-    let input = InputSchema::new(schema_of::<A>())
+    let input = InputSchema::of_type(schema_of::<A>())
         .map_err(|source| DeclarationError::Arguments { tool: name.clone(), source })?;
     Ok(ToolSpec { input: Some(input), ..ToolSpec::new(name, description, body) })
 }

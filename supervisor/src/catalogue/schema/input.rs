@@ -33,12 +33,24 @@ impl InputSchema {
     /// # Errors
     /// [`SchemaError`] when it is no schema of an object, when it refers to other documents, and when a default of a
     /// top-level property does not fit.
-    pub fn new(mut json: Value) -> Result<Self, SchemaError> {
+    pub fn new(json: Value) -> Result<Self, SchemaError> {
+        Self::compiled(json, Compiled::new)
+    }
+
+    /// The same for a schema that was made from a Rust type: a number has to be one that the type has.
+    pub(crate) fn of_type(json: Value) -> Result<Self, SchemaError> {
+        Self::compiled(json, Compiled::of_type)
+    }
+
+    fn compiled(
+        mut json: Value,
+        compile: impl FnOnce(Value) -> Result<Compiled, SchemaError>,
+    ) -> Result<Self, SchemaError> {
         let schema = json.as_object_mut().ok_or(SchemaError::NotAnObject)?;
         if schema.entry("type").or_insert_with(|| "object".into()) != "object" {
             return Err(SchemaError::NotOfAnObject);
         }
-        let compiled = Compiled::new(json)?;
+        let compiled = compile(json)?;
         let json = compiled.as_json();
         let properties = json["properties"].as_object();
         let defaults: Vec<Default> = properties

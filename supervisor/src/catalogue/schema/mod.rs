@@ -3,6 +3,7 @@
 mod compiled;
 mod input;
 mod output;
+mod rust_number;
 
 pub use compiled::SchemaError;
 pub(super) use input::Default;
