@@ -5,12 +5,11 @@ use crate::sweep::sweep;
 use crate::sys::wait::{Wait, wait_any};
 use crate::tool::{Toolbox, command};
 use nix::sys::resource::{UsageWho, getrusage};
-use std::any::Any;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use toolexec_protocol::failure::{ErrorClass, Failure};
+use toolexec_protocol::failure::Failure;
 use toolexec_protocol::id::Nonce;
 use toolexec_protocol::limits::MAX_BODY;
 use toolexec_protocol::message::{FromWorker, Report, Stdin, Task, ToWorker, Usage};
@@ -127,9 +126,9 @@ impl Worker {
             None => (Report::UnknownTool, false),
             Some(tool) => match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call(arguments)))) {
                 Ok(Ok(value)) if value.len() <= MAX_BODY => (Report::Value(value), false),
-                Ok(Ok(value)) => (Report::Failure(too_large(value.len())), false),
+                Ok(Ok(value)) => (Report::Failure(Failure::of_large_result(value.len())), false),
                 Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
-                Err(panic) => (Report::Failure(panicked_with(panic.as_ref())), true),
+                Err(panic) => (Report::Failure(Failure::of_panic(panic)), true),
             },
         };
         // A failure to flush means that the supervisor has closed the pipe, and then nobody wants the output.
@@ -181,14 +180,4 @@ fn with_clean_mask<T>(tool: impl FnOnce() -> T) -> T {
 fn scratch() -> PathBuf {
     // The zygote has put this worker into its scratch directory; only a directory that is gone has no name.
     std::env::current_dir().unwrap_or_else(|_| "/".into())
-}
-
-fn too_large(length: usize) -> Failure {
-    let text = format!("the result has {length} bytes, more than the {MAX_BODY} that a call may return");
-    Failure::new(ErrorClass::Semantic, text)
-}
-
-fn panicked_with(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(ErrorClass::Semantic, format!("the tool panicked: {}", text.unwrap_or("without a text")))
 }

@@ -9,10 +9,10 @@ use crate::catalogue::Returned;
 use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
 use serde_json::value::RawValue;
-use std::any::Any;
 use std::time::Duration;
 use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
+use toolexec_protocol::limits::MAX_BODY;
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
 
@@ -36,29 +36,14 @@ pub(super) enum End {
 /// How a call in this process has ended.
 #[derive(Debug)]
 pub(super) enum HostEnd {
-    /// Its body has returned.
+    /// Its body has returned, or panicked.
     Returned(Returned),
-    /// Its body has panicked, with this text.
-    Panicked(String),
+    /// Its body has returned a failure after it was asked to stop at the beginning of its grace period.
+    EndedWhenAsked,
     /// It was given up, and has ended since.
     Stopped(StopReason),
     /// It was given up, and may still run.
     Abandoned(StopReason),
-}
-
-impl From<Result<Option<Returned>, Box<dyn Any + Send>>> for HostEnd {
-    fn from(ended: Result<Option<Returned>, Box<dyn Any + Send>>) -> Self {
-        match ended {
-            Ok(Some(returned)) => Self::Returned(returned),
-            // A future is dropped only when it was given up, and then its end is not asked for here.
-            Ok(None) => Self::Stopped(StopReason::Cancelled),
-            Err(panic) => {
-                let text = panic.downcast_ref::<&str>().copied();
-                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                Self::Panicked(text.unwrap_or("without a text").to_owned())
-            }
-        }
-    }
 }
 
 /// Why a worker cannot be talked to any more.
@@ -135,7 +120,7 @@ pub(super) fn classify(end: &End, policy: &Policy, program: &str) -> Verdict {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
         End::Replied(reply) => replied(reply, policy, program),
-        End::Host(end) => host(end),
+        End::Host(end) => host(end, policy),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), fate: Fate::Dead { .. }, .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
@@ -194,12 +179,17 @@ fn replied(reply: &Reply, policy: &Policy, program: &str) -> Verdict {
     with_usage(Verdict { exit, ..verdict }, reply.usage)
 }
 
-fn host(end: &HostEnd) -> Verdict {
+fn host(end: &HostEnd, policy: &Policy) -> Verdict {
     let (reason, termination) = match end {
+        HostEnd::Returned(Ok(json)) if json.len() > MAX_BODY => return failed(&Failure::of_large_result(json.len())),
         HostEnd::Returned(Ok(json)) => return returned(RawValue::from_string(json.clone()).ok()),
         HostEnd::Returned(Err(failure)) => return failed(failure),
-        HostEnd::Panicked(text) => {
-            return failed(&Failure::new(ErrorClass::Semantic, format!("the tool panicked: {text}")));
+        // As a command that ended at its SIGTERM.
+        HostEnd::EndedWhenAsked => {
+            return Verdict {
+                termination: Some(Termination::Stopped),
+                ..started(Status::TimedOut, Some(Code::ToolTimeout), Some(ErrorClass::Transient), Some(stopped(policy)))
+            };
         }
         HostEnd::Stopped(reason) => (*reason, Termination::Stopped),
         HostEnd::Abandoned(reason) => (*reason, Termination::Abandoned),
