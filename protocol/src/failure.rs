@@ -1,7 +1,8 @@
 //! A tool's failure as it travels: data, not an error of toolexec.
 
-use crate::limits::MAX_FAILURE_TEXT;
+use crate::limits::{MAX_BODY, MAX_FAILURE_TEXT};
 use bincode::{Decode, Encode};
+use std::any::Any;
 
 /// What a failure asks of the reader. When unsure a failure is semantic: it is not retried.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
@@ -43,6 +44,25 @@ impl Failure {
         }
         Self { class, message }
     }
+
+    /// What a tool has failed with that panicked with this payload.
+    pub fn of_panic(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let failure =
+            Self::new(ErrorClass::Semantic, format!("the tool panicked: {}", text.unwrap_or("without a text")));
+        if text.is_none() {
+            // A type of the tool's own may panic once more when it is dropped. It is rare, and mostly small.
+            std::mem::forget(payload);
+        }
+        failure
+    }
+
+    /// What a tool has failed with that returned this many bytes, more than [`MAX_BODY`].
+    pub fn of_large_result(length: usize) -> Self {
+        let text = format!("the result has {length} bytes, more than the {MAX_BODY} that a call may return");
+        Self::new(ErrorClass::Semantic, text)
+    }
 }
 
 /// What a tool says without a class is for the model to mend.
@@ -62,6 +82,21 @@ impl From<&str> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_has_a_text_whatever_it_carries() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        let told = |payload| Failure::of_panic(payload).message;
+        assert_eq!(told(Box::new("a str")), "the tool panicked: a str");
+        assert_eq!(told(Box::new("a String".to_owned())), "the tool panicked: a String");
+        assert_eq!(told(Box::new(7)), "the tool panicked: without a text");
+        assert_eq!(told(Box::new(Bomb)), "the tool panicked: without a text");
+    }
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {

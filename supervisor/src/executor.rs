@@ -76,6 +76,8 @@ pub enum StartError {
 pub struct CloseReport {
     /// Workers whose death could not be confirmed within the bound.
     pub unconfirmed: usize,
+    /// Tools in this process that have not ended though they were asked to, and may still be running.
+    pub abandoned: usize,
 }
 
 impl ExecutorBuilder {
@@ -258,18 +260,19 @@ impl Executor {
         &self.tools
     }
 
-    /// Refuses new calls, kills what runs, and waits until all of it is gone, the zygote and its directories too. The
-    /// calls that are cut off so end as `CLOSED`.
+    /// Refuses new calls, kills what runs, and waits until all of it is gone, the zygote and its directories too. Tools in
+    /// this process are asked to stop; those that do not are counted and no longer waited for. The calls that are cut off
+    /// so end as `CLOSED`.
     pub async fn close(&self) -> CloseReport {
         self.closing.cancel();
         let bound = self.kill_bound.saturating_add(CLOSE_MARGIN);
-        let unconfirmed = self.pool.close(bound).await;
+        let (unconfirmed, abandoned) = tokio::join!(self.pool.close(bound), self.host.close());
         let stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(removed) = stale {
             // What is not removed by then is left to the next start, which goes on where this one stopped.
             let _left_to_the_next_start = tokio::time::timeout(STALE_BOUND, removed).await;
         }
-        CloseReport { unconfirmed }
+        CloseReport { unconfirmed, abandoned }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod bound;
 pub mod five_hundred;
 pub mod house;
 pub mod kill_tree;
+pub mod kinds;
 pub mod launch;
 pub mod marker;
 pub mod mix;

@@ -6,12 +6,11 @@ use crate::sys::signals;
 use crate::sys::wait::{Wait, wait_any};
 use crate::tool::{Returned, Toolbox, command};
 use nix::sys::resource::{UsageWho, getrusage};
-use std::any::Any;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use toolexec_protocol::failure::{ErrorClass, Failure};
+use toolexec_protocol::failure::Failure;
 use toolexec_protocol::id::Nonce;
 use toolexec_protocol::limits::MAX_BODY;
 use toolexec_protocol::message::{FromWorker, Report, Stdin, Task, ToWorker, Usage};
@@ -137,7 +136,7 @@ impl Worker {
                 match catch_unwind(AssertUnwindSafe(|| with_clean_mask(|| tool.call_in_context(arguments, context)))) {
                     Ok(Ok(returned)) => (report(returned), false),
                     Ok(Err(failure)) => (Report::Failure(Failure::new(failure.class, failure.message)), false),
-                    Err(panic) => (Report::Failure(panicked_with(panic.as_ref())), true),
+                    Err(panic) => (Report::Failure(Failure::of_panic(panic)), true),
                 }
             }
         };
@@ -194,18 +193,8 @@ fn scratch() -> PathBuf {
 
 fn report(Returned { value, writes }: Returned) -> Report {
     match value.len().saturating_add(writes.len()) {
-        length if length > MAX_BODY => Report::Failure(too_large(length)),
+        length if length > MAX_BODY => Report::Failure(Failure::of_large_result(length)),
         _ if writes.is_empty() => Report::Value(value),
         _ => Report::Written { value, writes },
     }
-}
-
-fn too_large(length: usize) -> Failure {
-    let text = format!("the result has {length} bytes, more than the {MAX_BODY} that a call may return");
-    Failure::new(ErrorClass::Semantic, text)
-}
-
-fn panicked_with(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(ErrorClass::Semantic, format!("the tool panicked: {}", text.unwrap_or("without a text")))
 }

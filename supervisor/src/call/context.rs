@@ -120,6 +120,10 @@ impl CallContext {
     pub(crate) async fn given_up(&self) {
         self.shared.given_up.cancelled().await;
     }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.shared.given_up.is_cancelled()
+    }
 }
 
 #[cfg(test)]

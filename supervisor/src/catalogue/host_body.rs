@@ -9,7 +9,7 @@ use toolexec_protocol::failure::Failure;
 /// What a tool returns: the text of a JSON value.
 pub type Returned = Result<String, Failure>;
 
-/// One call's work, on the thread that the executor gives it.
+/// One call's work, on the thread that the executor gives it. `None` where it was given up before it returned.
 pub(crate) type Work = Box<dyn FnOnce(&tokio::runtime::Handle) -> Option<Returned> + Send>;
 
 /// The body of a tool that runs in the host's own process: a function, and how a call of it is begun.
@@ -26,9 +26,12 @@ impl HostBody {
     /// Nothing can end it but itself; see [`CallContext`].
     pub fn blocking(body: impl Fn(String, CallContext) -> Returned + Send + Sync + 'static) -> Self {
         let body = Arc::new(body);
-        let begin = move |arguments, call| -> Work {
+        let begin = move |arguments, call: CallContext| -> Work {
             let body = Arc::clone(&body);
-            Box::new(move |_| Some(body(arguments, call)))
+            Box::new(move |runtime| {
+                let _entered = runtime.enter();
+                (!call.is_given_up()).then(|| body(arguments, call))
+            })
         };
         Self { begin: Arc::new(begin), cooperative: false }
     }
@@ -44,11 +47,13 @@ impl HostBody {
             let body = Arc::clone(&body);
             Box::new(move |runtime| {
                 runtime.block_on(async move {
-                    let future = body(arguments, call.clone());
+                    let given_up = call.clone();
+                    // Begun where it is polled, and not after it was given up: from then on nothing of it runs but its drop.
+                    let future = async move { body(arguments, call).await };
                     tokio::select! {
                         biased;
+                        () = given_up.given_up() => None,
                         returned = future => Some(returned),
-                        () = call.given_up() => None,
                     }
                 })
             })

@@ -4,7 +4,7 @@ use super::excerpt::excerpt;
 use super::nearest::nearest;
 use super::{Body, DeclaredError, Selection, ToolSpec};
 use crate::call::PolicyError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use toolexec_protocol::id::ToolName;
 
 /// The most names that the answer to an unknown name lists.
@@ -49,6 +49,20 @@ pub enum TableError {
 #[error("declared more than once: {}", .0.join(", "))]
 pub struct DuplicateTools(pub Vec<String>);
 
+impl DuplicateTools {
+    /// Lists every name that comes more than once.
+    pub(crate) fn check<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), Self> {
+        let mut seen = HashSet::new();
+        let mut duplicates: Vec<String> = Vec::new();
+        for name in names {
+            if !seen.insert(name) && !duplicates.iter().any(|known| known == name) {
+                duplicates.push(name.to_owned());
+            }
+        }
+        if duplicates.is_empty() { Ok(()) } else { Err(Self(duplicates)) }
+    }
+}
+
 impl ToolTable {
     /// A table of these tools.
     ///
@@ -56,18 +70,9 @@ impl ToolTable {
     /// [`TableError::Duplicates`] lists every name that more than one tool has, and none of them is picked;
     /// [`TableError::Policy`] and [`TableError::Declared`] tell of the first declaration that cannot be kept.
     pub fn new(tools: Vec<ToolSpec>) -> Result<Self, TableError> {
-        let mut index = HashMap::with_capacity(tools.len());
-        let mut duplicates: Vec<String> = Vec::new();
-        for (position, tool) in tools.iter().enumerate() {
-            let name = tool.name.as_str();
-            let is_new = index.insert(name.to_owned(), position).is_none();
-            if !is_new && !duplicates.iter().any(|known| known == name) {
-                duplicates.push(name.to_owned());
-            }
-        }
-        if !duplicates.is_empty() {
-            return Err(DuplicateTools(duplicates).into());
-        }
+        DuplicateTools::check(tools.iter().map(|tool| tool.name.as_str()))?;
+        let index =
+            tools.iter().enumerate().map(|(position, tool)| (tool.name.as_str().to_owned(), position)).collect();
         for ToolSpec { name, policy, declared, body, .. } in &tools {
             let place = body.place();
             policy.check(place).map_err(|problem| TableError::Policy { tool: name.clone(), problem })?;

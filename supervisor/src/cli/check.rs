@@ -1,9 +1,10 @@
 //! `toolexec check`: whether a catalogue is right, without running anything.
 
 use super::exit_code;
+use super::host::Host;
 use super::report::{self, quantity};
 use super::settings::CheckSettings;
-use crate::catalogue::{Catalogue, CatalogueError};
+use crate::catalogue::{Catalogue, CatalogueError, DuplicateTools};
 use anstyle::AnsiColor;
 use serde::Serialize;
 use std::error::Error;
@@ -31,14 +32,20 @@ struct Finding {
 }
 
 /// Checks the catalogue, prints what was found, and gives back the exit code.
-pub(super) fn check(settings: &CheckSettings) -> u8 {
+pub(super) fn check(settings: &CheckSettings, host: &Host) -> u8 {
     let path = settings.catalogue.path();
     let loaded = Catalogue::load(path);
-    let verdict = if loaded.is_ok() { exit_code::OK } else { exit_code::REFUSED };
-    let printed = match (&loaded, settings.json) {
-        (loaded, true) => report::json(&json(path, loaded.as_ref())),
-        (Ok(catalogue), false) => report::print(&text(path, catalogue)),
-        (Err(error), false) => {
+    let namesakes = loaded.as_ref().ok().and_then(|catalogue| host.check_names(catalogue).err());
+    let verdict = if loaded.is_ok() && namesakes.is_none() { exit_code::OK } else { exit_code::REFUSED };
+    let printed = match (&loaded, namesakes, settings.json) {
+        (_, Some(namesakes), true) => report::json(&with_namesakes(path, namesakes)),
+        (loaded, None, true) => report::json(&json(path, loaded.as_ref())),
+        (_, Some(namesakes), false) => {
+            report::complain(&format!("{}: {namesakes}, by the catalogue and by this program itself", path.display()));
+            exit_code::OK
+        }
+        (Ok(catalogue), None, false) => report::print(&text(path, catalogue)),
+        (Err(error), None, false) => {
             report::complain(&in_full(error));
             exit_code::OK
         }
@@ -62,6 +69,15 @@ fn json(path: &Path, loaded: Result<&Catalogue, &CatalogueError>) -> Report {
     };
     let catalogue = path.display().to_string();
     Report { version: 1, catalogue, ok: loaded.is_ok(), tools, problems, more_problems }
+}
+
+/// What is found where tools of a catalogue have names of the program's own.
+fn with_namesakes(path: &Path, DuplicateTools(names): DuplicateTools) -> Report {
+    let message = "declared more than once, by the catalogue and by this program itself";
+    let finding = |name| Finding { line: None, column: None, tool: Some(name), message: message.to_owned() };
+    let problems = names.into_iter().map(finding).collect();
+    let catalogue = path.display().to_string();
+    Report { version: 1, catalogue, ok: false, tools: Vec::new(), problems, more_problems: 0 }
 }
 
 /// The error and what it came from.

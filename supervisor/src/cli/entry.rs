@@ -40,7 +40,7 @@ fn act(typed: Arguments, host: Host) -> Result<u8, UsageError> {
     Ok(match Settings::from_arguments(typed)? {
         Settings::Run(settings) => run::run(*settings, host),
         Settings::List(settings) => list::list(&settings, host),
-        Settings::Check(settings) => check::check(&settings),
+        Settings::Check(settings) => check::check(&settings, &host),
         Settings::Doctor(settings) => doctor::doctor(&settings, host.program),
         Settings::Completions(shell) => completions::completions(shell),
     })

@@ -1,6 +1,6 @@
 //! What the program that this command line is a part of brings along: its worker program and its own tools.
 
-use crate::catalogue::{Catalogue, TableError, ToolSpec, ToolTable};
+use crate::catalogue::{Catalogue, DuplicateTools, TableError, ToolSpec, ToolTable};
 use crate::{AssemblyError, Tools, WorkerProgram};
 use toolexec_worker::become_zygote_if_asked;
 
@@ -24,6 +24,11 @@ impl Host {
     /// Whether it has no tools.
     pub(super) fn has_no_tools(&self) -> bool {
         self.tools.is_empty()
+    }
+
+    /// Refuses a catalogue that has names of its own tools.
+    pub(super) fn check_names(&self, catalogue: &Catalogue) -> Result<(), DuplicateTools> {
+        DuplicateTools::check(self.tools.iter().map(|tool| tool.name.as_str()).chain(catalogue.tools.names()))
     }
 
     /// Its own tools, and those of a catalogue.

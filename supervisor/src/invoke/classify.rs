@@ -12,11 +12,11 @@ use crate::pool::Refusal;
 use crate::process::{Ended, Fate};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolexec_protocol::encoding::EncodeError;
 use toolexec_protocol::failure::{ErrorClass, Failure};
+use toolexec_protocol::limits::MAX_BODY;
 use toolexec_protocol::message::{self, Report, SetupFailure, StartFailure};
 use toolexec_protocol::strength::KillStrength;
 use toolexec_worker::ABORTED;
@@ -41,29 +41,14 @@ pub(super) enum End {
 /// How a call in this process has ended.
 #[derive(Debug)]
 pub(super) enum HostEnd {
-    /// Its body has returned.
+    /// Its body has returned, or panicked.
     Returned(Returned),
-    /// Its body has panicked, with this text.
-    Panicked(String),
+    /// Its body has returned a failure after it was asked to stop at the beginning of its grace period.
+    EndedWhenAsked,
     /// It was given up, and has ended since.
     Stopped(StopReason),
     /// It was given up, and may still run.
     Abandoned(StopReason),
-}
-
-impl From<Result<Option<Returned>, Box<dyn Any + Send>>> for HostEnd {
-    fn from(ended: Result<Option<Returned>, Box<dyn Any + Send>>) -> Self {
-        match ended {
-            Ok(Some(returned)) => Self::Returned(returned),
-            // A future is dropped only when it was given up, and then its end is not asked for here.
-            Ok(None) => Self::Stopped(StopReason::Cancelled),
-            Err(panic) => {
-                let text = panic.downcast_ref::<&str>().copied();
-                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                Self::Panicked(text.unwrap_or("without a text").to_owned())
-            }
-        }
-    }
 }
 
 /// Why a worker cannot be talked to any more.
@@ -128,14 +113,14 @@ impl Verdict {
 
 /// What a call has done, as far as the meaning of its end depends on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Work {
+pub(super) enum Subject {
     /// Run this program.
     Command(String),
     /// Run a tool that is compiled in.
     Tool,
 }
 
-impl Work {
+impl Subject {
     /// For messages.
     fn name(&self) -> &str {
         match self {
@@ -195,7 +180,7 @@ fn printed(stdout: &Captured) -> Result<Box<RawValue>, String> {
 }
 
 /// Says what an end means.
-pub(super) fn classify(end: &End, policy: &Policy, work: &Work) -> Verdict {
+pub(super) fn classify(end: &End, policy: &Policy, subject: &Subject) -> Verdict {
     match end {
         End::Refused(refusal) => refused(refusal),
         End::TooWeak { offered } => not_started(
@@ -210,8 +195,8 @@ pub(super) fn classify(end: &End, policy: &Policy, work: &Work) -> Verdict {
         End::TooLarge(error) => {
             not_started(Status::Rejected, Code::InvalidArguments, Some(ErrorClass::Semantic), error.to_string())
         }
-        End::Replied(reply) => replied(reply, policy, work),
-        End::Host(end) => host(end),
+        End::Replied(reply) => replied(reply, policy, subject),
+        End::Host(end) => host(end, policy),
         End::Condemned { broken: Some(Broken::SetupFailed(failure)), fate: Fate::Dead { .. }, .. } => not_started(
             Status::Failed,
             Code::SpawnFailed,
@@ -219,7 +204,7 @@ pub(super) fn classify(end: &End, policy: &Policy, work: &Work) -> Verdict {
             format!("no worker could be set up: {}", describe_setup(failure)),
         ),
         End::Condemned { reason, fate, ended, broken } => {
-            condemned(*reason, *fate, *ended, broken.as_ref(), policy, work)
+            condemned(*reason, *fate, *ended, broken.as_ref(), policy, subject)
         }
     }
 }
@@ -239,7 +224,7 @@ fn refused(refusal: &Refusal) -> Verdict {
     }
 }
 
-fn replied(reply: &Reply, policy: &Policy, work: &Work) -> Verdict {
+fn replied(reply: &Reply, policy: &Policy, subject: &Subject) -> Verdict {
     let verdict = match &reply.report {
         Report::Command(message::Exit::Code(0)) => started(Status::Ok, None, None, None),
         // It ended because it was asked to, when its time was nearly up. One that ends well all the same was in time.
@@ -255,7 +240,7 @@ fn replied(reply: &Reply, policy: &Policy, work: &Work) -> Verdict {
             let text = format!("the command was ended by {}", signal_name(*signal));
             started(Status::Crashed, Some(Code::ToolCrashed), Some(ErrorClass::Semantic), Some(text))
         }
-        Report::NotStarted(failure) => return with_usage(start_failed(failure, work.name()), reply.usage),
+        Report::NotStarted(failure) => return with_usage(start_failed(failure, subject.name()), reply.usage),
         Report::Value(json) => {
             returned(String::from_utf8(json.clone()).ok().and_then(|json| RawValue::from_string(json).ok()))
         }
@@ -284,12 +269,17 @@ fn replied(reply: &Reply, policy: &Policy, work: &Work) -> Verdict {
     with_usage(Verdict { exit, ..verdict }, reply.usage)
 }
 
-fn host(end: &HostEnd) -> Verdict {
+fn host(end: &HostEnd, policy: &Policy) -> Verdict {
     let (reason, termination) = match end {
+        HostEnd::Returned(Ok(json)) if json.len() > MAX_BODY => return failed(&Failure::of_large_result(json.len())),
         HostEnd::Returned(Ok(json)) => return returned(RawValue::from_string(json.clone()).ok()),
         HostEnd::Returned(Err(failure)) => return failed(failure),
-        HostEnd::Panicked(text) => {
-            return failed(&Failure::new(ErrorClass::Semantic, format!("the tool panicked: {text}")));
+        // As a command that ended at its SIGTERM.
+        HostEnd::EndedWhenAsked => {
+            return Verdict {
+                termination: Some(Termination::Stopped),
+                ..started(Status::TimedOut, Some(Code::ToolTimeout), Some(ErrorClass::Transient), Some(stopped(policy)))
+            };
         }
         HostEnd::Stopped(reason) => (*reason, Termination::Stopped),
         HostEnd::Abandoned(reason) => (*reason, Termination::Abandoned),
@@ -361,7 +351,7 @@ fn condemned(
     ended: Option<Ended>,
     broken: Option<&Broken>,
     policy: &Policy,
-    work: &Work,
+    subject: &Subject,
 ) -> Verdict {
     let usage = ended.map(|ended| Usage::from(ended.usage));
     let dead = match fate {
@@ -404,7 +394,7 @@ fn condemned(
             let text = "the executor was closed while the tool ran".to_owned();
             started(Status::Failed, Some(Code::Closed), Some(ErrorClass::Environment), Some(text))
         }
-        KillReason::Protocol | KillReason::Lost => return Verdict { usage, ..lost(ended, broken, work) },
+        KillReason::Protocol | KillReason::Lost => return Verdict { usage, ..lost(ended, broken, subject) },
     };
     let exit = Some(Exit::from(message::Exit::Signal(rustix::process::Signal::KILL.as_raw())));
     Verdict { termination: Some(Termination::Killed), usage, exit, ..verdict }
@@ -430,7 +420,7 @@ fn milliseconds(duration: Duration) -> String {
 }
 
 /// The worker is gone, or was not to be trusted any more, without a reply.
-fn lost(ended: Option<Ended>, broken: Option<&Broken>, work: &Work) -> Verdict {
+fn lost(ended: Option<Ended>, broken: Option<&Broken>, subject: &Subject) -> Verdict {
     let worker_lost = |text: String, termination| {
         let verdict = started(Status::Failed, Some(Code::WorkerLost), Some(ErrorClass::Transient), Some(text));
         Verdict { termination: Some(termination), ..verdict }
@@ -446,12 +436,12 @@ fn lost(ended: Option<Ended>, broken: Option<&Broken>, work: &Work) -> Verdict {
         Some(message::Exit::Signal(signal)) if signal != rustix::process::Signal::KILL.as_raw() => {
             crashed(format!("the tool was ended by {}", signal_name(signal)), message::Exit::Signal(signal))
         }
-        Some(message::Exit::Code(ABORTED)) if *work == Work::Tool => {
+        Some(message::Exit::Code(ABORTED)) if *subject == Subject::Tool => {
             let signal = rustix::process::Signal::ABORT.as_raw();
             crashed("the tool was ended by SIGABRT".into(), message::Exit::Signal(signal))
         }
         // Its own doing, and a second try would do the same.
-        Some(message::Exit::Code(code)) if *work == Work::Tool => {
+        Some(message::Exit::Code(code)) if *subject == Subject::Tool => {
             let text = format!("the tool ended its process with status {code} before it returned");
             crashed(text, message::Exit::Code(code))
         }

@@ -3,7 +3,7 @@
 //! The caller's own task does all of it; nothing is spawned. The watchdog's thread ends the call at its deadline
 //! whatever this task is doing.
 
-use super::classify::{Broken, End, Promise, Work, classify};
+use super::classify::{Broken, End, Promise, Subject, classify};
 use super::drain::{Drain, Flow};
 use super::proof::receipt;
 use super::wire::{Outgoing, Reply, last_words, receive};
@@ -44,13 +44,13 @@ pub(crate) struct Plan {
 pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) -> Outcome {
     let came = Moment::now();
     let Plan { id, tool, task, stdin, policy, output, schema, cancel } = plan;
-    let work = match &task {
-        Task::Command(command) => Work::Command(String::from_utf8_lossy(&command.program).into_owned()),
-        Task::Tool { .. } | Task::ToolInContext { .. } => Work::Tool,
+    let subject = match &task {
+        Task::Command(command) => Subject::Command(String::from_utf8_lossy(&command.program).into_owned()),
+        Task::Tool { .. } | Task::ToolInContext { .. } => Subject::Tool,
     };
     let refused = |end, policy: &Policy| {
         let mut outcome = Outcome::not_started(id.clone(), &tool);
-        classify(&end, policy, &work).fill(&mut outcome);
+        classify(&end, policy, &subject).fill(&mut outcome);
         let waited = Moment::now().us_since(came);
         outcome.timing = Timing { queue_us: waited, total_us: waited, ..Timing::default() };
         outcome
@@ -133,7 +133,7 @@ pub(crate) async fn run(pool: &Pool, plan: Plan, closing: &CancellationToken) ->
     outcome.attempts = 1;
     (outcome.stdout, outcome.stderr) = drain.captured();
     let promise = Promise { output: schema.as_ref(), stdout: &outcome.stdout };
-    let verdict = classify(&end, &policy, &work).held_to(promise);
+    let verdict = classify(&end, &policy, &subject).held_to(promise);
     outcome.receipt = receipt(&process, &end, verdict.status, &policy).filter(|_| verdict.started);
     verdict.fill(&mut outcome);
     // What ended the body: the reply, or the reason of the kill.

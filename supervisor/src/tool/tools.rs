@@ -1,7 +1,7 @@
 //! The tools of a program.
 
 use super::Tool;
-use crate::catalogue::{TableError, ToolSpec, ToolTable};
+use crate::catalogue::{DuplicateTools, TableError, ToolSpec, ToolTable};
 use std::sync::Arc;
 use toolexec_protocol::failure::Failure;
 use toolexec_worker::{AlreadyThere, Handler, Returned, Toolbox};
@@ -24,9 +24,6 @@ pub struct Tools {
 /// Why tools cannot be used together.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// Two have one name; no winner is picked.
-    #[error(transparent)]
-    Twice(#[from] AlreadyThere),
     /// Their declarations do not make a table.
     #[error(transparent)]
     Table(#[from] TableError),
@@ -53,12 +50,14 @@ impl Tools {
     /// What the workers do: the isolated ones among the tools.
     ///
     /// # Errors
-    /// [`AssemblyError::Twice`].
+    /// [`TableError::Duplicates`] where two tools have one name, of whatever kind they are.
     pub fn toolbox(&self) -> Result<Toolbox, AssemblyError> {
+        DuplicateTools::check(self.tools.iter().map(|tool| tool.spec.name.as_str())).map_err(TableError::from)?;
         let mut toolbox = Toolbox::new();
         for tool in &self.tools {
             if let Some(handler) = &tool.handler {
-                toolbox.add(tool.spec.name.as_str(), Shared(Arc::clone(handler)))?;
+                let added = toolbox.add(tool.spec.name.as_str(), Shared(Arc::clone(handler)));
+                added.map_err(|AlreadyThere(name)| TableError::from(DuplicateTools(vec![name])))?;
             }
         }
         Ok(toolbox)

@@ -10,7 +10,15 @@ use toolexec_protocol::failure::{ErrorClass, Failure};
 /// refuses beyond that is for the model to mend.
 pub(super) fn read<A: DeserializeOwned>(arguments: &[u8]) -> Result<A, Failure> {
     serde_json::from_slice(arguments)
+        .or_else(|error| by_value(arguments).ok_or(error))
         .map_err(|error| Failure::new(ErrorClass::Semantic, format!("the arguments do not fit: {error}")))
+}
+
+/// The other way, for types that serde reads into a buffer first (`flatten`, `untagged`, `tag`): reading text that keeps every
+/// number's digits, serde_json shows a buffer no numbers; a [`Value`] does.
+fn by_value<A: DeserializeOwned>(arguments: &[u8]) -> Option<A> {
+    let value: Value = serde_json::from_slice(arguments).ok()?;
+    A::deserialize(value).ok()
 }
 
 /// What the function has returned, as JSON text.
