@@ -22,6 +22,7 @@ pub mod filter;
 mod invoke;
 mod pool;
 mod process;
+pub mod provider;
 mod tool;
 
 pub use deadline::Scheduling;

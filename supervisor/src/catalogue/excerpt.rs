@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 
 /// The text of `value`, at most `bytes` bytes of it and an ellipsis, cut at a character border. No more than
 /// that is ever built, however long the value's text would be.
-pub(super) fn excerpt(value: impl Display, bytes: usize) -> String {
+pub(crate) fn excerpt(value: impl Display, bytes: usize) -> String {
     let mut bounded = Bounded { text: String::new(), bytes };
     if write!(bounded, "{value}").is_err() {
         bounded.text.push('…');

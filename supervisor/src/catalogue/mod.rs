@@ -21,6 +21,7 @@ mod template;
 pub use arguments::ArgumentError;
 pub use command::{CommandTemplate, StdinTemplate};
 pub use declared::{Declared, DeclaredError, RetryPolicy};
+pub(crate) use excerpt::excerpt;
 pub(crate) use host_body::Work;
 pub use host_body::{HostBody, Returned};
 pub use load::{Catalogue, CatalogueError, Defaults, DuplicateTool, Problem};

@@ -20,6 +20,7 @@ use std::path::PathBuf;
     after_help = "Examples:
   toolexec run --timeout 2s -- python3 x.py     a command, for two seconds at most
   toolexec run find_in_text --args @call.json   a tool of ./toolexec.toml
+  toolexec batch response.json                  the tool calls of a model's response
   toolexec list                                 the tools of ./toolexec.toml
   toolexec doctor                               what this machine can do",
     after_long_help = AFTER_LONG_HELP,
@@ -47,6 +48,7 @@ const AFTER_LONG_HELP: &str = "\
 Examples:
   toolexec run --timeout 2s -- python3 x.py     a command, for two seconds at most
   toolexec run find_in_text --args @call.json   a tool of ./toolexec.toml
+  toolexec batch response.json                  the tool calls of a model's response
   toolexec list                                 the tools of ./toolexec.toml
   toolexec doctor                               what this machine can do
 
@@ -54,6 +56,7 @@ Exit codes:
   0          the tool succeeded
   1 to 255   with `run -- CMD`: the command's own status
   1          a tool of the catalogue answered with an error
+  75         `batch` waits for a decision
   124        timed out
   125        toolexec refused or failed: usage, catalogue, arguments, start
   126, 127   the command cannot be executed, cannot be found
@@ -68,6 +71,7 @@ Colours appear on a terminal only, and never with NO_COLOR.";
 #[derive(Debug, Subcommand)]
 pub(super) enum CommandArguments {
     Run(Box<RunArguments>),
+    Batch(Box<BatchArguments>),
     List(ListArguments),
     Check(CheckArguments),
     Doctor(DoctorArguments),
@@ -175,6 +179,72 @@ pub(super) struct LaterArguments {
     pub(super) write: Option<Vec<OsString>>,
     #[arg(long, hide = true, num_args = 0..=1, action = ArgAction::Append)]
     pub(super) network: Option<Vec<OsString>>,
+}
+
+/// Run the tool calls of a model's response, and print the messages to send back
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "toolexec batch [OPTIONS] [RESPONSE]\n       toolexec batch [OPTIONS] --resume KEY --verdict VERDICT --pause-store DIR --provider NAME",
+    long_about = "Reads a provider's complete response (OpenAI Chat Completions and Responses, Anthropic Messages, Gemini), runs the \
+tool calls in it with the tools of the catalogue, and prints the messages to send back: a JSON array, one message or item \
+for each call or one for all, as the provider wants it. Every call has its answer there, in the order in which the model \
+asked, whatever became of it.
+
+A call of a tool that is declared `sensitive` is approved first; see --approve. With --approve pause the whole batch waits \
+in a store until somebody has decided, maybe in another process.",
+    after_help = "Examples:
+  toolexec batch response.json                        the messages, on one line
+  curl ... | toolexec batch --engine concurrent       from standard input, all calls at once
+  toolexec batch --json response.json | jq .errors    everything that is known
+  toolexec batch --approve pause --pause-store pauses response.json
+  toolexec batch --resume msg_01 --verdict approve --pause-store pauses --provider anthropic
+
+Exits with 0 if the messages were printed, whatever became of the calls; with 75 if the batch waits for a decision; with 125 if
+nothing was run."
+)]
+pub(super) struct BatchArguments {
+    /// A file with the response [default: standard input]
+    pub(super) response: Option<PathBuf>,
+
+    /// Whose response it is: openai, openai-responses, anthropic or gemini [default: told by its shape]
+    #[arg(long, value_name = "NAME")]
+    pub(super) provider: Option<String>,
+
+    /// How many calls run at once: sequential, concurrent, or a number [default: sequential]
+    #[arg(long, value_name = "ENGINE")]
+    pub(super) engine: Option<String>,
+
+    /// The time limit of tools that declare none
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(super) timeout: Option<String>,
+
+    /// What becomes of calls of sensitive tools: ask, all, none or pause [default: ask on a terminal, else none]
+    #[arg(long, value_name = "HOW")]
+    pub(super) approve: Option<String>,
+
+    /// What becomes of failures that somebody has to mend first: proceed or pause [default: proceed]
+    #[arg(long, value_name = "HOW")]
+    pub(super) on_error: Option<String>,
+
+    /// Where paused batches wait: a directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) pause_store: Option<PathBuf>,
+
+    /// What a paused batch is called in the store [default: the response's own id]
+    #[arg(long, value_name = "KEY", conflicts_with = "resume", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) key: Option<String>,
+
+    /// Go on with a paused batch instead of reading a response
+    #[arg(long, value_name = "KEY", conflicts_with = "response", requires = "verdict", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) resume: Option<String>,
+
+    /// What somebody has decided about it: approve, reject, reject:REASON; after a failure retry or proceed; or cancel
+    #[arg(long, value_name = "VERDICT", requires = "resume")]
+    pub(super) verdict: Option<String>,
+
+    /// Print one JSON object on one line with everything that is known
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// List the catalogue's tools, and what their deadline does on this machine

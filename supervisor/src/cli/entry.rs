@@ -3,7 +3,7 @@
 use super::args::Arguments;
 use super::host::Host;
 use super::settings::{Settings, UsageError};
-use super::{check, completions, doctor, exit_code, list, log, report, run};
+use super::{batch, check, completions, doctor, exit_code, list, log, report, run};
 use crate::Tools;
 use std::process::ExitCode;
 
@@ -39,6 +39,7 @@ fn act(typed: Arguments, host: Host) -> Result<u8, UsageError> {
     log::start(typed.log.as_deref())?;
     Ok(match Settings::from_arguments(typed)? {
         Settings::Run(settings) => run::run(*settings, host),
+        Settings::Batch(settings) => batch::batch(*settings, host),
         Settings::List(settings) => list::list(&settings, host),
         Settings::Check(settings) => check::check(&settings, &host),
         Settings::Doctor(settings) => doctor::doctor(&settings, host.program),

@@ -5,6 +5,7 @@
 //! | 0 | the tool succeeded |
 //! | 1–255 | with `run -- CMD`: the command's own status, whatever it is |
 //! | 1 | a tool of the catalogue answered with an error |
+//! | 75 | `batch` waits for a decision |
 //! | 124 | timed out |
 //! | 125 | toolexec refused or failed |
 //! | 126, 127 | the command cannot be executed, cannot be found |
@@ -22,6 +23,8 @@ use crate::call::{Exit, KillReason, NotRun, Outcome, Status, signal_name};
 pub(super) const OK: u8 = 0;
 /// A tool of the catalogue answered with an error.
 pub(super) const TOOL_ERROR: u8 = 1;
+/// A batch waits for a decision: `EX_TEMPFAIL` of sysexits.h, try again later.
+pub(super) const PAUSED: u8 = 75;
 /// The time limit came first.
 pub(super) const TIMED_OUT: u8 = 124;
 /// toolexec refused or failed.

@@ -106,7 +106,7 @@ pub(super) fn list(settings: &ListSettings, host: Host) -> u8 {
 }
 
 /// The catalogue; none is needed where the program has tools of its own.
-fn load(file: &CatalogueFile, host: &Host) -> anyhow::Result<Option<Catalogue>> {
+pub(super) fn load(file: &CatalogueFile, host: &Host) -> anyhow::Result<Option<Catalogue>> {
     let path = file.path();
     if *file == CatalogueFile::Default && !path.exists() {
         if !host.has_no_tools() {

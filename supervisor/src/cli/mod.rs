@@ -5,6 +5,7 @@
 //! table (`exit_code.rs`).
 
 mod args;
+mod batch;
 mod bound;
 mod check;
 mod completions;

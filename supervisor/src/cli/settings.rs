@@ -1,13 +1,16 @@
 //! What the command line means: typed, validated, and right from here on. Nothing was opened, read or started yet.
 
-use super::args::{Arguments, CheckArguments, CommandArguments, LaterArguments, RunArguments};
+use super::args::{Arguments, BatchArguments, CheckArguments, CommandArguments, LaterArguments, RunArguments};
 use crate::KillStrength;
+use crate::batch::{Decision, OnError, Verdict};
 use crate::call::{Policy, WorkerPolicy};
 use crate::catalogue::environment::EnvRule;
 use crate::catalogue::{Selection, duration, kill, size};
+use crate::provider::Provider;
 use clap_complete::Shell;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +22,7 @@ pub(super) const DEFAULT_CATALOGUE: &str = "toolexec.toml";
 #[derive(Debug)]
 pub(super) enum Settings {
     Run(Box<RunSettings>),
+    Batch(Box<BatchSettings>),
     List(ListSettings),
     Check(CheckSettings),
     Doctor(DoctorSettings),
@@ -32,6 +36,55 @@ pub(super) struct RunSettings {
     pub(super) strength: Option<KillStrength>,
     pub(super) json: bool,
     pub(super) quiet: bool,
+}
+
+/// What `batch` is to do.
+#[derive(Debug)]
+pub(super) struct BatchSettings {
+    pub(super) work: BatchWork,
+    pub(super) engine: EngineChoice,
+    /// The time limit of tools that declare none.
+    pub(super) timeout: Option<Duration>,
+    /// `None`: by asking on a terminal, where there is one.
+    pub(super) approve: Option<Approve>,
+    pub(super) on_error: OnError,
+    pub(super) pause_store: Option<PathBuf>,
+    pub(super) catalogue: CatalogueFile,
+    pub(super) strength: Option<KillStrength>,
+    pub(super) json: bool,
+}
+
+/// Which batch.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum BatchWork {
+    /// The calls of a response.
+    Response {
+        /// A file, or standard input.
+        from: Option<PathBuf>,
+        /// `None`: as its shape tells.
+        provider: Option<Provider>,
+        /// What a pause is called; `None` is the response's own id.
+        key: Option<String>,
+    },
+    /// One that was paused.
+    Paused { key: String, provider: Provider, decision: Decision },
+}
+
+/// How many calls run at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum EngineChoice {
+    Sequential,
+    Concurrent,
+    Bounded(NonZeroUsize),
+}
+
+/// What becomes of calls of sensitive tools.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Approve {
+    Ask,
+    All,
+    None,
+    Pause,
 }
 
 /// What `run` runs.
@@ -148,6 +201,7 @@ impl Settings {
                 work: work(*run, catalogue)?,
                 strength,
             })),
+            CommandArguments::Batch(batch) => Self::Batch(Box::new(batch_settings(*batch, catalogue, strength)?)),
             CommandArguments::List(list) => Self::List(ListSettings {
                 catalogue,
                 selection: Selection { tags: list.tag, category: list.category, ..Selection::default() },
@@ -169,6 +223,87 @@ impl CatalogueFile {
             Self::Default => Path::new(DEFAULT_CATALOGUE),
         }
     }
+}
+
+fn batch_settings(
+    typed: BatchArguments,
+    catalogue: CatalogueFile,
+    strength: Option<KillStrength>,
+) -> Result<BatchSettings, UsageError> {
+    let BatchArguments {
+        response,
+        provider,
+        engine,
+        timeout,
+        approve,
+        on_error,
+        pause_store,
+        key,
+        resume,
+        verdict,
+        json,
+    } = typed;
+    let provider = provider.as_deref().map(provider_name).transpose()?;
+    let work = match (resume, verdict) {
+        (Some(key), Some(verdict)) => BatchWork::Paused {
+            key,
+            provider: provider
+                .ok_or_else(|| UsageError::new("--provider", "is missing; say whose messages are to be printed"))?,
+            decision: decision(&verdict)?,
+        },
+        // Each needs the other, which was looked at when the line was read.
+        (_, _) => BatchWork::Response { from: response.filter(|path| path != Path::new("-")), provider, key },
+    };
+    let engine = match engine.as_deref() {
+        None | Some("sequential") => EngineChoice::Sequential,
+        Some("concurrent") => EngineChoice::Concurrent,
+        Some(number) => EngineChoice::Bounded(number.parse().map_err(|_| {
+            UsageError::of_value("--engine", number, "not an engine; write sequential, concurrent or a number of calls")
+        })?),
+    };
+    let approve = match approve.as_deref() {
+        None => None,
+        Some("ask") => Some(Approve::Ask),
+        Some("all") => Some(Approve::All),
+        Some("none") => Some(Approve::None),
+        Some("pause") => Some(Approve::Pause),
+        Some(other) => return Err(UsageError::of_value("--approve", other, "write ask, all, none or pause")),
+    };
+    let on_error = match on_error.as_deref() {
+        None | Some("proceed") => OnError::Proceed,
+        Some("pause") => OnError::Pause,
+        Some(other) => return Err(UsageError::of_value("--on-error", other, "write proceed or pause")),
+    };
+    let may_pause = approve == Some(Approve::Pause) || on_error == OnError::Pause;
+    if pause_store.is_none() && (may_pause || matches!(work, BatchWork::Paused { .. })) {
+        return Err(UsageError::new("--pause-store", "is missing; say where paused batches wait"));
+    }
+    let timeout = positive_duration("--timeout", timeout.as_deref())?;
+    Ok(BatchSettings { work, engine, timeout, approve, on_error, pause_store, catalogue, strength, json })
+}
+
+fn provider_name(typed: &str) -> Result<Provider, UsageError> {
+    let names = Provider::ALL.map(Provider::name).join(", ");
+    Provider::from_name(typed).ok_or_else(|| {
+        UsageError::of_value("--provider", typed, format_args!("no provider that is known; there are {names}"))
+    })
+}
+
+fn decision(typed: &str) -> Result<Decision, UsageError> {
+    Ok(match typed {
+        "approve" => Decision::Judged(Verdict::Proceed),
+        "reject" => Decision::Judged(Verdict::Reject),
+        "retry" => Decision::Retry,
+        "proceed" => Decision::Proceed,
+        "cancel" => Decision::Cancel,
+        other => match other.strip_prefix("reject:").map(str::trim) {
+            Some(reason) if !reason.is_empty() => Decision::Judged(Verdict::RejectBecause(reason.into())),
+            Some(_) | None => {
+                let known = "write approve, reject, reject:REASON, retry, proceed or cancel";
+                return Err(UsageError::of_value("--verdict", other, known));
+            }
+        },
+    })
 }
 
 fn check_settings(typed: CheckArguments, catalogue: CatalogueFile) -> Result<CheckSettings, UsageError> {

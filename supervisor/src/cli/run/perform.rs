@@ -6,6 +6,7 @@ use super::super::relay::Relay;
 use super::super::screen::{APPEARS_AFTER, StatusLine};
 use super::{Facts, Manner, Outlets, PATIENCE};
 use crate::call::{Outcome, ToolCall};
+use crate::filter::Chain;
 use crate::{Executor, ExecutorBuilder};
 use std::convert::Infallible;
 use std::future::pending;
@@ -24,7 +25,7 @@ pub(super) struct Performed {
     /// When the outcome was there.
     pub(super) at: Instant,
     /// What ran it; `None` where that could not be started.
-    pub(super) executor: Option<Executor>,
+    pub(super) executor: Option<Arc<Executor>>,
 }
 
 /// Starts the executor and makes the call.
@@ -38,14 +39,16 @@ pub(super) async fn perform(
     outlets: &Outlets,
 ) -> Performed {
     let executor = match executor.start().await {
-        Ok(executor) => executor,
+        Ok(executor) => Arc::new(executor),
         Err(error) => {
             let refusal = Refusal::of_the_host(format!("{:#}", anyhow::Error::new(error)));
             return Performed { outcome: refusal.into_outcome(&facts.label), at: Instant::now(), executor: None };
         }
     };
+    // With what the tool declares about itself, such as a retry.
+    let chain = Chain::new(Arc::clone(&executor));
     let outcome = tokio::select! {
-        outcome = executor.call(call.cancelled_by(cancel.clone())) => outcome,
+        outcome = chain.call(call.cancelled_by(cancel.clone())) => outcome,
         never = pass_on(relay, cancel, facts.timeout, outlets) => match never {},
         never = status_line(facts, manner, outlets) => match never {},
     };
