@@ -3,6 +3,7 @@
 //! The tests see toolexec from outside: through its binary, through its library, and through `/proc`. Nothing here
 //! trusts what toolexec says about itself; that is compared with what the kernel says.
 
+pub mod bodies;
 pub mod bound;
 pub mod five_hundred;
 pub mod house;

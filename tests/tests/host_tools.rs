@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fs;
 use std::future::{Future, pending};
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use toolexec::call::{CallContext, StopReason, ToolCall};
 use toolexec::catalogue::ToolTable;
 use toolexec::{Executor, ExecutorBuilder, Failure, HostSettings, Tool, Tools};
-use toolexec_tests::bound::{LATENESS, PATIENCE, assert_in_time, assert_within, with_growing_limit};
+use toolexec_tests::bodies::bodies;
+use toolexec_tests::bound::{PATIENCE, assert_in_time, assert_within, with_growing_limit};
 use toolexec_tests::house::{self, House, LONG};
 use toolexec_tests::kinds::{self, KINDS, Nothing};
 use toolexec_tests::room::Room;
@@ -51,93 +52,6 @@ fn call(tool: &str) -> ToolCall {
     ToolCall::new(tool, "{}").timeout(Duration::from_millis(LONG))
 }
 
-/// The bodies of a test that run, and how they end; dropped, it ends them and sees to it that none is left.
-#[derive(Clone, Default)]
-struct Bodies(Arc<State>);
-
-#[derive(Default)]
-struct State {
-    begun: AtomicUsize,
-    running: AtomicUsize,
-    rounds: AtomicU64,
-    end: AtomicBool,
-    dropped: AtomicUsize,
-    reason: OnceLock<StopReason>,
-}
-
-/// One that runs.
-struct Running(Bodies);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.0.dropped.fetch_add(1, Ordering::SeqCst);
-        self.0.0.running.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Bodies {
-    fn enter(&self) -> Running {
-        self.0.running.fetch_add(1, Ordering::SeqCst);
-        self.0.begun.fetch_add(1, Ordering::SeqCst);
-        Running(self.clone())
-    }
-
-    /// Computes until it is ended, and listens to nobody.
-    fn spin(&self) -> Result<u64, Failure> {
-        let _running = self.enter();
-        while !self.0.end.load(Ordering::Relaxed) {
-            self.0.rounds.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(0)
-    }
-
-    /// Sleeps until it is ended, and listens to nobody: as deaf, and less of a load.
-    fn sleep(&self) -> Result<u64, Failure> {
-        let _running = self.enter();
-        while !self.0.end.load(Ordering::Relaxed) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        Ok(0)
-    }
-
-    #[track_caller]
-    fn await_begun(&self, count: usize) {
-        assert_within(PATIENCE, "bodies that run", || self.0.begun.load(Ordering::SeqCst) >= count);
-    }
-
-    fn running(&self) -> usize {
-        self.0.running.load(Ordering::SeqCst)
-    }
-
-    fn dropped(&self) -> usize {
-        self.0.dropped.load(Ordering::SeqCst)
-    }
-
-    #[track_caller]
-    fn end(&self) {
-        self.0.end.store(true, Ordering::SeqCst);
-        assert_within(PATIENCE, "the end of a test's bodies", || self.running() == 0);
-    }
-}
-
-/// Ends the bodies of a test, also of one that fails.
-struct Ends(Bodies);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.0.end.store(true, Ordering::SeqCst);
-        let end = Instant::now() + PATIENCE;
-        while self.0.running() > 0 && Instant::now() < end {
-            thread::yield_now();
-        }
-    }
-}
-
-fn bodies() -> (Bodies, Ends) {
-    let bodies = Bodies::default();
-    (bodies.clone(), Ends(bodies))
-}
-
 #[track_caller]
 fn assert_abandoned(house: &House, count: usize) {
     assert_within(PATIENCE, "the count of abandoned calls", || house.executor().abandoned() == count);
@@ -159,8 +73,8 @@ fn abandoned_loop_goes_on_and_nobody_says_that_it_ended() {
         assert!(!message.contains(lie), "{message}");
     }
     assert_eq!(house.executor().abandoned(), 1);
-    let then = bodies.0.rounds.load(Ordering::Relaxed);
-    assert_within(PATIENCE, "another round of the loop", || bodies.0.rounds.load(Ordering::Relaxed) > then);
+    let then = bodies.state().rounds.load(Ordering::Relaxed);
+    assert_within(PATIENCE, "another round of the loop", || bodies.state().rounds.load(Ordering::Relaxed) > then);
     assert_eq!(house.executor().abandoned(), 1);
     bodies.end();
     assert_abandoned(&house, 0);
@@ -299,27 +213,30 @@ fn first_reason_to_stop_is_the_one_that_counts() {
     let timeout = Duration::from_millis(LONG);
     let asked = blocking("asked", move |call| {
         let _running = of_tool.enter();
-        while !of_tool.0.end.load(Ordering::Relaxed) {
+        while !of_tool.state().end.load(Ordering::Relaxed) {
             if let Some(reason) = call.reason() {
                 // The first that was seen; whatever comes later has to be the same.
-                assert_eq!(of_tool.0.reason.get_or_init(|| reason), &reason);
+                assert_eq!(of_tool.state().reason.get_or_init(|| reason), &reason);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        of_tool.0.rounds.store(u64::from(call.reason() == of_tool.0.reason.get().copied()), Ordering::SeqCst);
+        of_tool
+            .state()
+            .rounds
+            .store(u64::from(call.reason() == of_tool.state().reason.get().copied()), Ordering::SeqCst);
         Ok(0)
     });
     let grace = timeout - Duration::from_millis(50);
     let house = House::new(builder([asked.timeout(timeout).grace(grace)]));
     let token = CancellationToken::new();
     let withdrawn = house.begin(ToolCall::new("asked", "").cancelled_by(token.clone()));
-    assert_within(PATIENCE, "the beginning of the grace period", || bodies.0.reason.get().is_some());
+    assert_within(PATIENCE, "the beginning of the grace period", || bodies.state().reason.get().is_some());
     token.cancel();
     // The tool goes on listening to nobody, so it is given up for the withdrawal; what it was told first stays.
     house.end(withdrawn).assert_end("cancelled CANCELLED abandoned");
     bodies.end();
-    assert_eq!(bodies.0.reason.get(), Some(&StopReason::Deadline { timeout }));
-    assert_eq!(bodies.0.rounds.load(Ordering::SeqCst), 1, "another reason came later");
+    assert_eq!(bodies.state().reason.get(), Some(&StopReason::Deadline { timeout }));
+    assert_eq!(bodies.state().rounds.load(Ordering::SeqCst), 1, "another reason came later");
 }
 
 #[test]
@@ -403,7 +320,7 @@ fn result_of_an_abandoned_call_is_dropped_while_the_next_one_of_its_tool_runs() 
     let of_gates = Arc::clone(&gates);
     let number = Tool::blocking("number", "", move |Number { number, .. }: Number, _| {
         let _running = of_tool.enter();
-        while !of_gates[number as usize].load(Ordering::SeqCst) && !of_tool.0.end.load(Ordering::SeqCst) {
+        while !of_gates[number as usize].load(Ordering::SeqCst) && !of_tool.state().end.load(Ordering::SeqCst) {
             thread::sleep(Duration::from_millis(1));
         }
         Ok::<_, Failure>(number)
@@ -635,45 +552,6 @@ fn late_panic_takes_nothing_along() {
 
 // What a tool cannot do to others.
 
-/// Every thread that in-process tools can get computes, and so do more of them than there are processors.
-#[test]
-fn isolated_calls_are_killed_on_time_while_tools_in_this_process_block_every_thread_they_get() {
-    const THREADS: usize = 12;
-    let (bodies, _ends) = bodies();
-    let (of_loop, of_sleep, of_task) = (bodies.clone(), bodies.clone(), bodies.clone());
-    let tools = [
-        blocking("loop", move |_| of_loop.spin()),
-        // Blocks where it should await.
-        asynchronous("sleep", move |_| {
-            let bodies = of_sleep.clone();
-            async move { bodies.sleep() }
-        }),
-        // Blocks the thread that drives the timers of all the others.
-        asynchronous("task", move |_| {
-            let bodies = of_task.clone();
-            async move { tokio::spawn(async move { bodies.spin() }).await.expect("a task") }
-        }),
-    ];
-    let house = House::new(builder(tools).host(threads(THREADS, 0, None)));
-    let names = ["sleep", "task"].into_iter().chain(std::iter::repeat("loop")).take(THREADS);
-    let loops: Vec<_> = names.map(|name| house.begin(call(name))).collect();
-    bodies.await_begun(THREADS);
-    house.call(call("loop")).assert_end("rejected QUEUE_FULL -");
-    for _ in 0..5 {
-        let told = house.call(ToolCall::new("spin_isolated", "").timeout(SHORT));
-        told.assert_end("timed_out TOOL_TIMEOUT killed").assert_killed_for("deadline");
-        // With the watchdog's thread to be scheduled among a dozen loops on few processors this is mostly below a millisecond,
-        // below some 50 without the right to a better class. The loops run until the test ends them: whoever waited for one
-        // would be later than any bound.
-        let late = Duration::from_micros(told.number("/receipt/signalled_after_us"));
-        assert!(late <= LATENESS, "killed {late:?} after the limit");
-    }
-    bodies.end();
-    for call in loops {
-        house.end(call).assert_end("ok - returned");
-    }
-}
-
 #[test]
 fn tool_may_use_the_async_runtime_though_all_threads_are_taken() {
     let tools = [
@@ -793,7 +671,7 @@ fn executor_may_be_dropped_in_async_code_while_tools_run() {
             let executor = Arc::clone(&executor);
             tokio::spawn(async move { executor.call(call(name)).await })
         });
-        while bodies.0.begun.load(Ordering::SeqCst) < 2 {
+        while bodies.state().begun.load(Ordering::SeqCst) < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         for call in calls {
