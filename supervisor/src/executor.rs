@@ -1,7 +1,7 @@
 //! The executor: wires the parts, and gives every call exactly one outcome.
 
 use crate::call::{CallOptions, Code, Context, Outcome, OutputMode, Place, ToolCall, Work};
-use crate::catalogue::{Prepared, ToolTable};
+use crate::catalogue::{Body, Prepared, ToolTable};
 use crate::deadline::{WatchdogError, WatchdogThread};
 use crate::invoke::{self, HostPlan, HostSettings, HostThreads, Plan, task_of};
 use crate::pool::{Pool, PoolOptions, Refusal, Want};
@@ -132,6 +132,11 @@ impl ExecutorBuilder {
         let Self { program, tools, pool, host, strength, kill_bound } = self;
         for warning in tools.warnings() {
             tracing::warn!("{warning}");
+        }
+        if cfg!(panic = "abort") && tools.iter().any(|tool| matches!(tool.body, Body::Host(_))) {
+            tracing::warn!(
+                "this program is built with panic = \"abort\": a panic of a tool in its own process ends it"
+            );
         }
         let watchdog = WatchdogThread::start(kill_bound)?;
         let stale = remove_stale();

@@ -194,7 +194,8 @@ impl Tool {
         self.with_policy(|policy| policy.worker = crate::call::WorkerPolicy::Reuse { max_calls })
     }
 
-    /// In this process: promises that it ends soon after it was asked to stop.
+    /// In this process: promises that it ends soon after it was asked to stop. An isolated tool is killed and promises nothing; for
+    /// one this changes nothing.
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         if let Body::Host(body) = self.spec.body {
