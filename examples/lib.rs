@@ -1,7 +1,7 @@
-//! The examples are programs: `embed.rs`, `rust_tools.rs`, `cancel.rs`. Run one with
+//! The examples are programs: `embed.rs`, `rust_tools.rs`, `agent_loop.rs`, `cancel.rs`. Run one with
 //! `cargo run -p toolexec-examples --bin embed`.
 //!
-//! This library holds what all three need, and makes the Rust code of the README a test.
+//! This library holds what they have in common, and makes the Rust code of the README a test.
 
 #![forbid(unsafe_code)]
 

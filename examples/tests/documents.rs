@@ -26,6 +26,11 @@ fn rust_tools_of_both_kinds_end_as_they_say() {
 }
 
 #[test]
+fn agent_loop_comes_to_its_answer() {
+    check(env!("CARGO_BIN_EXE_agent_loop"));
+}
+
+#[test]
 fn calls_are_withdrawn() {
     check(env!("CARGO_BIN_EXE_cancel"));
 }
