@@ -1,4 +1,4 @@
-//! The examples are programs: `embed.rs`, `rust_tools.rs`, `agent_loop.rs`, `cancel.rs`. Run one with
+//! The examples are programs: `embed.rs`, `rust_tools.rs`, `agent_loop.rs`, `custom_filter.rs`, `delegate.rs`, `cancel.rs`. Run one with
 //! `cargo run -p toolexec-examples --bin embed`.
 //!
 //! This library holds what they have in common, and makes the Rust code of the README a test.

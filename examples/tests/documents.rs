@@ -31,6 +31,16 @@ fn agent_loop_comes_to_its_answer() {
 }
 
 #[test]
+fn filter_of_ones_own_sees_every_call() {
+    check(env!("CARGO_BIN_EXE_custom_filter"));
+}
+
+#[test]
+fn delegate_is_cut_with_all_that_it_does() {
+    check(env!("CARGO_BIN_EXE_delegate"));
+}
+
+#[test]
 fn calls_are_withdrawn() {
     check(env!("CARGO_BIN_EXE_cancel"));
 }
