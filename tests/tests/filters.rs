@@ -304,3 +304,84 @@ fn secret_arguments_reach_the_tool_and_nobody_else() {
         assert_eq!(value(&hidden), Some(r#"{"password":"[redacted]"}"#));
     });
 }
+
+/// A filter with a budget of time of its own: it withdraws the call when that is used up, by a token below the caller's.
+#[derive(Clone)]
+struct Budget(Duration);
+
+#[derive(Clone)]
+struct Budgeted {
+    inner: CallService,
+    budget: Duration,
+}
+
+impl tower::Layer<CallService> for Budget {
+    type Service = Budgeted;
+
+    fn layer(&self, inner: CallService) -> Budgeted {
+        Budgeted { inner, budget: self.0 }
+    }
+}
+
+impl tower::Service<ToolCall> for Budgeted {
+    type Response = Outcome;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let token = call.options.cancel.as_ref().map_or_else(CancellationToken::new, CancellationToken::child_token);
+        call.options.cancel = Some(token.clone());
+        let (answer, budget) = (self.inner.call(call), self.budget);
+        Box::pin(async move {
+            tokio::pin!(answer);
+            tokio::select! {
+                biased;
+                outcome = &mut answer => return outcome,
+                () = tokio::time::sleep(budget) => token.cancel(),
+            }
+            answer.await
+        })
+    }
+}
+
+/// Contract C29: outside of the retry a budget bounds the whole, inside it bounds each attempt.
+#[test]
+fn budget_outside_the_retry_is_for_all_attempts_and_one_inside_is_for_each() {
+    for outside in [true, false] {
+        let policy = Policy { timeout: Some(Duration::from_millis(50)), ..Policy::default() };
+        let body = HostBody::asynchronous(|_, _| std::future::pending());
+        with(vec![ToolSpec { policy, ..tool("t", body, retry(100)) }], async |executor| {
+            // Some attempts come to their end within it, a hundred of them, with their pauses, do not.
+            let budget = Budget(Duration::from_millis(2000));
+            let chain = Chain::builder(executor);
+            let chain =
+                if outside { chain.retry().layer(budget) } else { chain.layer(Budget(Duration::from_millis(10))) };
+            let outcome = chain.build().call(ToolCall::new("t", "")).await;
+            if outside {
+                assert_eq!(outcome.status, Status::Cancelled);
+                assert!((2..=99).contains(&outcome.attempts), "{}", outcome.attempts);
+            } else {
+                // Cut in its first attempt, and what was withdrawn is not tried again.
+                assert_eq!((outcome.status, outcome.attempts), (Status::Cancelled, 1));
+            }
+        });
+    }
+}
+
+/// Contract C23: a tool's own deadline withdraws nothing outside of it.
+#[test]
+fn callers_token_is_untouched_by_a_deadline_inside() {
+    let policy = Policy { timeout: Some(Duration::from_millis(20)), ..Policy::default() };
+    let body = HostBody::asynchronous(|_, _| std::future::pending());
+    with(vec![ToolSpec { policy, ..tool("t", body, Declared::default()) }], async |executor| {
+        let token = CancellationToken::new();
+        let chain = Chain::builder(executor).layer(Budget(Duration::from_secs(60))).build();
+        let outcome = chain.call(ToolCall::new("t", "").cancelled_by(token.clone())).await;
+        assert_eq!(outcome.status, Status::TimedOut);
+        assert!(!token.is_cancelled());
+    });
+}
